@@ -7,14 +7,19 @@ import type { Database, Session } from './session.ts'
 export const LATENCY = 'latency'
 export const BACKLOG = 'backlog'
 export const USERS = 'users'
+/** Processes on one PostgreSQL. */
+export const WORKERS = 3
 
-const MS_MAX = 60 * 60_000
+/** A process that is not done by then is ended. */
+const LATENCY_MS_MAX = 40_000
+/** For what comes before a measurement and after it. */
+const AROUND_MS = 20_000
 
 export async function runLatency(session: Session, database: Database): Promise<Row[]> {
   const { mails } = session.sizes
   const { labelMs, draftMs } = await session.processes.order<Latency>(
     { do: 'latency', database, mails },
-    { msMax: MS_MAX },
+    { msMax: LATENCY_MS_MAX },
   )
   return Object.entries({ label: labelMs, draft: draftMs }).flatMap(([what, times]) =>
     [50, 95].map((share) =>
@@ -24,12 +29,18 @@ export async function runLatency(session: Session, database: Database): Promise<
 }
 
 export async function runBacklog(session: Session, database: Database): Promise<Row[]> {
-  const { backlog: mails, unitsPerMinute } = session.sizes
+  const { unitsPerMinute, backlog, backlogMs } = session.sizes
+  const [mails, forMs] = [backlog[database], backlogMs[database]]
   const pace = await session.processes.order<Pace>(
-    { do: 'backlog', database, mails, unitsPerMinute },
-    { msMax: MS_MAX },
+    { do: 'backlog', database, mails, unitsPerMinute, forMs },
+    { msMax: forMs + AROUND_MS },
   )
   const name = `${BACKLOG}: ${database}`
+  if (pace.mails < mails) {
+    session.notes.push(
+      `${name}: ${pace.mails} of ${mails} mails were done in the ${forMs / 1_000} s that it has`,
+    )
+  }
   return [
     row(name, 'tidemark', perMinute(pace.mails, pace), 'mails/min'),
     row(`${name}, units`, 'tidemark', perMinute(pace.units, pace), 'units/min'),
@@ -37,17 +48,35 @@ export async function runBacklog(session: Session, database: Database): Promise<
   ]
 }
 
-export async function runUsers(session: Session, database: Database): Promise<Row[]> {
-  const { users, mailsEach } = session.sizes
+export async function runUsers(
+  session: Session,
+  { database, workers }: { database: Database; workers: number },
+): Promise<Row[]> {
+  const { users, mailsEach, usersMs: forMs } = session.sizes
   const pace = await session.processes.order<Pace>(
-    { do: 'users', database, users, mailsEach },
-    { msMax: MS_MAX },
+    { do: 'users', database, users, mailsEach, workers, forMs },
+    { msMax: forMs + AROUND_MS },
   )
-  const name = `${USERS}: ${database}, ${users}`
-  return [
-    row(name, 'tidemark', perMinute(pace.mails, pace), 'mails/min'),
-    row(`${name}, by processor time`, 'tidemark', pace.cpuMs / pace.mails, 'ms of processor'),
-  ]
+  const name = usersName({ database, workers, users })
+  if (pace.mails < users * mailsEach) {
+    session.notes.push(`${name}: ${pace.mails} of ${users * mailsEach} mails were done in ${forMs / 1_000} s`)
+  }
+  const rate = row(name, 'tidemark', perMinute(pace.mails, pace), 'mails/min')
+  if (workers > 1) return [rate]
+  const each = pace.cpuMs / pace.mails
+  return [rate, row(`${name}, by processor time`, 'tidemark', each, 'ms of processor')]
+}
+
+function usersName({
+  database,
+  workers,
+  users,
+}: {
+  database: Database
+  workers: number
+  users: number
+}): string {
+  return `${USERS}: ${database}, ${users}${workers === 1 ? '' : `, ${workers} processes`}`
 }
 
 function perMinute(n: number, { ms }: Pace): number {

@@ -1,9 +1,9 @@
 /**
  * The mail assistant: how soon a new mail has its label and its draft with a model that takes no time, how near a backlog
- * comes to what the quota allows, and a hundred users in one process.
+ * comes to what the quota allows, and a hundred users in one process and in three.
  */
 import { benchOfSteps } from '../session.ts'
-import { BACKLOG, LATENCY, runBacklog, runLatency, runUsers, USERS } from './cases.ts'
+import { BACKLOG, LATENCY, runBacklog, runLatency, runUsers, USERS, WORKERS } from './cases.ts'
 import { aims, conditions } from './explanation.ts'
 import { DATABASES, Session } from './session.ts'
 
@@ -18,8 +18,12 @@ export const bench = benchOfSteps({
       await session.step(`${BACKLOG}: ${database}`, () => runBacklog(session, database))
     }
     for (const database of DATABASES) {
-      await session.step(`${USERS}: ${database}`, () => runUsers(session, database))
+      await session.step(`${USERS}: ${database}`, () => runUsers(session, { database, workers: 1 }))
     }
+    const [database, workers] = ['postgres', WORKERS] as const
+    await session.step(`${USERS}: ${database}, ${WORKERS} processes`, () =>
+      runUsers(session, { database, workers }),
+    )
   },
   conditions,
   aims,

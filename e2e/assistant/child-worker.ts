@@ -17,7 +17,8 @@ export class ChildWorker {
   static async start(world: AssistWorld): Promise<ChildWorker> {
     const options: ChildOptions = world.childOptions()
     const child = spawn(process.execPath, ['--no-warnings', CHILD, JSON.stringify(options)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      // By the channel it notices when whoever started it is gone.
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     })
     await Promise.race([
       once(child.stdout!, 'data'),

@@ -6,13 +6,26 @@
  * - every conversation with mail of somebody else in the inbox is sorted, for the first time exactly once
  * - there is at most one draft of the assistant in a conversation, and no draft that the user edited is lost
  * - each conversation has the one label that its record says, or none
- * - nothing was sent but by the user
- * - a mailbox that is settled stays settled
+ * - nothing was sent but by the user, and by agents to the one whom their profile names, once for each of their calls
+ * - Gmail never had to refuse a call because of the quota
+ * - every call of a model is on record; sorting and drafting ask it no oftener than something happened
+ * - a mailbox that is settled stays settled, and asks no model
+ *
+ * The user acts in Gmail and on the pages: another category, undo, approve, rework with an instruction, an edit.
  *
  * Processes are workers in this one, or, with `kills`, real ones that are killed.
  */
 
-import { requestSync } from '../../src/apps/assistant/actions.ts'
+import {
+  approveDraft,
+  correctCategory,
+  editDraft,
+  orderRework,
+  reclassify,
+  requestSync,
+  type ThreadOf,
+  undoEvent,
+} from '../../src/apps/assistant/actions.ts'
 import {
   ANN,
   type AssistWorld,
@@ -21,11 +34,13 @@ import {
   startAssistWorld,
   type Worker,
 } from '../../src/apps/assistant/assist-world.suite.ts'
-import { LABELS, type LabelRole } from '../../src/apps/assistant/contract.ts'
+import { CATEGORIES, LABELS, type LabelRole } from '../../src/apps/assistant/contract.ts'
 import { DRAFT_KEY_HEADER } from '../../src/apps/assistant/reply.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
+import { asTidemarkError, UsageError } from '../../src/base/errors.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
 import type { FaultsInput } from '../../src/sim/fault-rules.ts'
+import type { SimOptions } from '../../src/sim/start.ts'
 import { ChildWorker } from './child-worker.ts'
 
 export type HistoryOptions = {
@@ -35,7 +50,19 @@ export type HistoryOptions = {
 }
 
 export type HistoryCounts = Record<
-  'acts' | 'arrivals' | 'pushes' | 'deaths' | 'edits' | 'sent' | 'discarded' | 'labels' | 'drafts',
+  | 'acts'
+  | 'arrivals'
+  | 'pushes'
+  | 'deaths'
+  | 'edits'
+  | 'sent'
+  | 'discarded'
+  | 'labels'
+  | 'drafts'
+  | 'onPages'
+  | 'agentRuns'
+  | 'agentSent'
+  | 'modelCalls',
   number
 >
 
@@ -47,6 +74,15 @@ const WEATHER: FaultsInput['rules'] = [
   { do: 'error', status: 503, probability: 0.02, service: 'gmail' },
   { do: 'error', status: 503, probability: 0.05, service: 'models' },
 ]
+const EVE = 'eve@shop.example'
+/** Whoever is not the user. */
+const OTHERS = /^From: .*(?:bob@example\.net|eve@shop\.example)/m
+/** Whom agents may send to. */
+const DESK = 'desk@owner.example'
+const ROUTING = [{ name: 'shop', match: { sender_domain: 'shop.example' }, profile: 'desk' }]
+const PROFILE = { name: 'desk', tools: ['create_draft', 'apply_label', 'escalate', 'send'], send_to: [DESK] }
+/** What a minute allows: so much that it is felt, and so little that a whole history fits. */
+const UNITS_PER_MINUTE = 30_000
 const PAUSE_MS_MAX = 60
 const REST_MS = 600
 const SETTLE_ROUNDS = 3
@@ -63,7 +99,10 @@ const TEXTS = [
 export async function runAssistHistory(seed: number, options: HistoryOptions): Promise<Ran> {
   const world = await startAssistWorld({
     database: options.database,
-    settings: { modelWaitMs: 100, attempts: 10, fullScanMs: 1e12 },
+    settings: { modelWaitMs: 100, attempts: 10, fullScanMs: 1e12, unitsPerMinute: UNITS_PER_MINUTE },
+    quota: { unitsPerMinute: UNITS_PER_MINUTE },
+    accountSettings: { routing: ROUTING, profiles: [PROFILE] },
+    models: { script: agentScript(seed) },
   })
   const run = new Run(world, seed, options)
   try {
@@ -74,6 +113,23 @@ export async function runAssistHistory(seed: number, options: HistoryOptions): P
   } finally {
     await run.close()
     await world.close()
+  }
+}
+
+/** What agents do: one thing each, drawn by the mail; now and then something that is refused. */
+function agentScript(seed: number): NonNullable<SimOptions['models']>['script'] {
+  const random = seededRandom(seed)
+  return ({ tools, messages }) => {
+    if (tools.length === 0) return undefined
+    if (messages.some(({ role }) => role === 'assistant')) return { text: 'Seen to.' }
+    const calls = [
+      { name: 'create_draft', input: { text: 'It comes tomorrow.' } },
+      { name: 'send', input: { to: DESK, text: 'Please look after it.' } },
+      { name: 'send', input: { to: EVE, text: 'Please look after it.' } },
+      { name: 'apply_label', input: { label: 'waiting' } },
+      { name: 'escalate', input: { reason: 'Somebody should look.' } },
+    ]
+    return { toolCalls: [calls[Math.floor(random() * calls.length)]!] }
   }
 }
 
@@ -91,6 +147,10 @@ class Run {
     discarded: 0,
     labels: 0,
     drafts: 0,
+    onPages: 0,
+    agentRuns: 0,
+    agentSent: 0,
+    modelCalls: 0,
   }
   readonly #world: AssistWorld
   readonly #random: Random
@@ -98,6 +158,10 @@ class Run {
   readonly #threads: string[] = []
   /** By draft: what the user wrote into it, and has neither sent nor thrown away nor given back to be reworked. */
   readonly #edited = new Map<string, { thread: string; text: string }>()
+  /** Drafts of the assistant that the user has edited: nothing in them says so any more. */
+  readonly #ours = new Set<string>()
+  /** By thread: how often something happened to it that may be a reason to ask a model. */
+  readonly #happened = new Map<string, number>()
   #children: ChildWorker[] = []
 
   constructor(world: AssistWorld, seed: number, options: HistoryOptions) {
@@ -145,14 +209,27 @@ class Run {
       { share: 2, do: () => this.#expire() },
       { share: 6, do: () => this.#die() },
       { share: 12, do: () => this.#rest() },
+      { share: 3, do: () => this.#begin() },
+      { share: 5, do: () => this.#onPage('move', (of) => this.#move(of)) },
+      { share: 4, do: () => this.#onPage('undo', (of) => this.#undo(of)) },
+      { share: 3, do: () => this.#onPage('approve', (of) => approveDraft(this.#world.place, of)) },
+      { share: 4, do: () => this.#onPage('rework', (of) => this.#rework(of)) },
+      { share: 4, do: () => this.#onPage('edit', (of) => this.#editOnPage(of)) },
+      { share: 2, do: () => this.#onPage('sort again', (of) => reclassify(this.#world.place, of)) },
     ]
   }
 
   #arrive(): string {
     const text = this.#pick(TEXTS)!
     const isBulk = this.#random() < 0.2
-    const mail = this.#world.arrive({ text, ...(isBulk && { headers: ['List-Id: <list.example.net>'] }) })
+    const isForAgent = this.#random() < 0.2
+    const mail = this.#world.arrive({
+      text,
+      ...(isForAgent && { from: `Eve <${EVE}>` }),
+      ...(isBulk && { headers: ['List-Id: <list.example.net>'] }),
+    })
     this.#threads.push(mail.threadId)
+    this.#note(mail.threadId)
     this.counts.arrivals += 1
     return `arrives ${mail.threadId}: ${text}`
   }
@@ -161,6 +238,7 @@ class Run {
     const thread = this.#living()
     if (thread === undefined) return undefined
     this.#world.arrive({ threadId: thread, subject: 'Re: again', text: this.#pick(TEXTS)! })
+    this.#note(thread)
     this.counts.arrivals += 1
     return `another message in ${thread}`
   }
@@ -179,6 +257,7 @@ class Run {
     if (thread === undefined) return undefined
     const role = this.#pick(LABELS)!
     this.#world.mailbox().modifyThread(thread, { add: [await this.#world.labelId(role)] })
+    this.#note(thread)
     // Both hand the draft over to the assistant.
     if (role === 'rework' || role === 'needs_response') this.#giveBack(thread)
     this.counts.labels += 1
@@ -192,6 +271,7 @@ class Run {
     const role = this.#pick(roles)
     if (role === undefined) return undefined
     this.#world.mailbox().modifyThread(thread, { remove: [await this.#world.labelId(role)] })
+    this.#note(thread)
     return `label ${role} off ${thread}`
   }
 
@@ -208,15 +288,87 @@ class Run {
     return this.#pick(all)
   }
 
-  #edit(): string | undefined {
+  async #edit(): Promise<string | undefined> {
     const draft = this.#draftOfAny()
     if (!draft) return undefined
     const text = `my own words ${this.counts.edits}`
+    if (draft.raw.includes(DRAFT_KEY_HEADER)) this.#ours.add(draft.id)
     edit(this.#world, draft, text)
+    this.#note(draft.thread)
     // Where the user has asked for a rework, the assistant may replace what they write meanwhile.
-    if (!this.#isGiven(draft.thread)) this.#edited.set(draft.id, { thread: draft.thread, text })
+    const isOrdered = (await this.#world.record(draft.thread))?.order != null
+    if (!isOrdered && !this.#isGiven(draft.thread)) this.#edited.set(draft.id, { thread: draft.thread, text })
     this.counts.edits += 1
     return `edits the draft ${draft.id} of ${draft.thread}: ${text}`
+  }
+
+  /** An answer of their own, beside whatever the assistant writes. */
+  #begin(): string | undefined {
+    const thread = this.#living()
+    if (thread === undefined) return undefined
+    const text = `an answer of mine ${this.counts.acts}`
+    const raw = Buffer.from(`To: ${BOB}\r\nSubject: Re: x\r\n\r\n${text}`)
+    const { id } = this.#world.mailbox().createDraft({ raw, threadId: thread })
+    this.#edited.set(id, { thread, text })
+    this.#note(thread)
+    return `begins the draft ${id} in ${thread}`
+  }
+
+  /** What the page would refuse with a reason is refused here, too. */
+  async #onPage(what: string, act: (of: ThreadOf) => Promise<unknown>): Promise<string | undefined> {
+    const thread = this.#living()
+    if (thread === undefined || !(await this.#world.record(thread))) return undefined
+    this.#note(thread)
+    try {
+      await act({ account: ANN, thread })
+    } catch (thrown) {
+      // Gmail fails at times, and then the page says so.
+      const isTold = thrown instanceof UsageError || asTidemarkError(thrown).kind === 'transient'
+      if (!isTold) throw thrown
+      return `on the page: ${what} ${thread}, refused: ${asTidemarkError(thrown).code}`
+    }
+    this.counts.onPages += 1
+    return `on the page: ${what} ${thread}`
+  }
+
+  #move(of: ThreadOf): Promise<unknown> {
+    return correctCategory(this.#world.place, of, this.#pick(CATEGORIES)!)
+  }
+
+  async #undo({ account, thread }: ThreadOf): Promise<unknown> {
+    const events = await this.#world.tables.events(account, { thread })
+    const event = this.#pick(events.filter(({ undo, undoneAtMs }) => undo && undoneAtMs === null))
+    return event && undoEvent(this.#world.place, account, event.id)
+  }
+
+  #rework(of: ThreadOf): Promise<unknown> {
+    this.#giveBack(of.thread)
+    return orderRework(this.#world.place, of, 'Shorter, please.')
+  }
+
+  async #editOnPage(of: ThreadOf): Promise<unknown> {
+    const text = `my own words on the page ${this.counts.acts}`
+    const before = await this.#world.record(of.thread)
+    const row = before?.draftKey == null ? undefined : await this.#world.tables.draft(ANN, before.draftKey)
+    const draft = this.#world.drafts(of.thread).find(({ id }) => id === row?.draftId)
+    // Words that are already theirs may only be replaced by themselves.
+    const was = draft && this.#edited.get(draft.id)
+    if (draft) this.#edited.delete(draft.id)
+    if (draft?.raw.includes(DRAFT_KEY_HEADER)) this.#ours.add(draft.id)
+    const edited = await editDraft(this.#world.place, of, text, new AbortController().signal).catch(
+      (thrown) => {
+        if (was && thrown instanceof UsageError) this.#edited.set(draft!.id, was)
+        throw thrown
+      },
+    )
+    const isOrdered = (await this.#world.record(of.thread))?.order != null
+    if (!isOrdered && !this.#isGiven(of.thread))
+      this.#edited.set(edited.draftId!, { thread: of.thread, text })
+    return edited
+  }
+
+  #note(thread: string): void {
+    this.#happened.set(thread, (this.#happened.get(thread) ?? 0) + 1)
   }
 
   #isGiven(thread: string): boolean {
@@ -237,6 +389,7 @@ class Run {
     const draft = this.#draftOfAny()
     if (!draft) return undefined
     this.#world.mailbox().sendDraft(draft.id)
+    this.#note(draft.thread)
     this.#edited.delete(draft.id)
     this.counts.sent += 1
     return `sends the draft ${draft.id} of ${draft.thread}`
@@ -246,6 +399,7 @@ class Run {
     const draft = this.#draftOfAny()
     if (!draft) return undefined
     this.#world.mailbox().deleteDraft(draft.id)
+    this.#note(draft.thread)
     this.#edited.delete(draft.id)
     this.counts.discarded += 1
     return `discards the draft ${draft.id} of ${draft.thread}`
@@ -304,7 +458,7 @@ class Run {
         ({ labelIds }) => !labelIds.has('DRAFT') && !labelIds.has('TRASH'),
       )
       const isInbox = shown.some(
-        (message) => message.labelIds.has('INBOX') && message.raw().toString('utf8').includes(BOB),
+        (message) => message.labelIds.has('INBOX') && OTHERS.test(message.raw().toString('utf8')),
       )
       if (isInbox && (record?.category ?? null) === null)
         wrong.push(`${thread} is in the inbox and not sorted`)
@@ -318,6 +472,7 @@ class Run {
       if (firsts > 1) wrong.push(`${thread} was sorted for the first time ${firsts} times`)
       const isWaiting = record?.category === 'needs_response' && record.status === 'pending'
       if (isWaiting) wrong.push(`${thread} still waits for its draft: ${record.problem ?? 'no problem told'}`)
+      if (record?.status === 'agent') wrong.push(`${thread} is still with an agent`)
       if (record?.status === 'drafted' && found && ours === 0)
         wrong.push(`${thread} is drafted and has no draft`)
     }
@@ -326,9 +481,9 @@ class Run {
       if (!draft) wrong.push(`the draft ${id} of ${thread}, edited to “${text}”, is lost`)
       else if (!draft.text.includes(text)) wrong.push(`the draft ${id} of ${thread} no longer says “${text}”`)
     }
-    const sent = world.mailbox().list({ labelIds: ['SENT'], maxResults: 500 }).messages.length
-    if (sent > this.counts.sent) wrong.push(`${sent} were sent, ${this.counts.sent} of them by the user`)
-    if (world.called('messages.send') + world.called('drafts.send') > 0) wrong.push('something was sent')
+    wrong.push(...(await this.#wronglySent()), ...(await this.#wronglyAsked()))
+    const { callsRefused } = world.gmail.quota.usage(ANN)
+    if (callsRefused > 0) wrong.push(`Gmail refused ${callsRefused} calls because of the quota`)
     const { onTheirWay, inbox, classified, skipped } = await world.tables.balance(ANN)
     if (onTheirWay > 0) wrong.push(`${onTheirWay} messages are still on their way`)
     if (inbox !== classified + skipped + onTheirWay) wrong.push('the sum of the inbox does not hold')
@@ -337,10 +492,62 @@ class Run {
     return wrong
   }
 
+  async #wronglySent(): Promise<string[]> {
+    const world = this.#world
+    const wrong: string[] = []
+    const { messages } = world.mailbox().list({ labelIds: ['SENT'], maxResults: 500 })
+    const all = messages.map(({ id }) => world.mailbox().get(id)!.raw().toString('utf8'))
+    const byAgents = all.filter((raw) => /^Auto-Submitted:/m.test(raw))
+    this.counts.agentSent = byAgents.length
+    const byUser = all.length - byAgents.length
+    if (byUser > this.counts.sent) wrong.push(`${byUser} were sent, ${this.counts.sent} of them by the user`)
+    if (world.called('messages.send') > 0) wrong.push('a message was sent that was no draft')
+    for (const raw of byAgents) {
+      const to = /^To: (.*)\r$/m.exec(raw)?.[1]
+      if (to !== DESK || /^b?cc:/im.test(raw)) wrong.push(`an agent sent mail to ${to}`)
+    }
+    const ids = byAgents.map((raw) => /^Message-ID: (.*)\r$/m.exec(raw)?.[1])
+    if (new Set(ids).size < ids.length) wrong.push('an agent sent the same mail twice')
+    const runs = await world.worker.runs.runs({ accounts: [ANN] })
+    this.counts.agentRuns = runs.length
+    const sends = new Set<string>()
+    for (const run of runs) {
+      if (run.status === 'running') continue
+      const steps = await world.worker.runs.steps(run.id)
+      for (const { number, tool, outcome } of steps) {
+        if (tool === 'send' && outcome === 'done') sends.add(`${run.id}/${number}`)
+      }
+    }
+    if (sends.size > byAgents.length)
+      wrong.push(`${sends.size} calls say that they sent, ${byAgents.length} did`)
+    return wrong
+  }
+
+  /** A model is asked when something happened, or when a process ended before its answer was written down. */
+  async #wronglyAsked(): Promise<string[]> {
+    const { calls } = this.#world.worker
+    const rows = await calls.costs({ days: 2 })
+    const recorded = rows.reduce((sum, row) => sum + row.calls, 0)
+    const served = this.#world.sim.models.counts.calls
+    this.counts.modelCalls = served
+    const wrong = served > recorded ? [`${served} calls of a model, ${recorded} on record`] : []
+    for (const thread of new Set(this.#threads)) {
+      const all = await calls.calls({ accounts: [ANN], threadId: thread, limit: 500 })
+      const most = 1 + (this.#happened.get(thread) ?? 0) + this.counts.deaths
+      for (const purpose of ['classify', 'draft'] as const) {
+        const answered = all.filter((one) => one.purpose === purpose && one.outcome === 'ok').length
+        if (answered > most) wrong.push(`${thread}: ${answered} × ${purpose}, and ${most} reasons for it`)
+      }
+    }
+    return wrong
+  }
+
   /** By their header, or, where the user has edited them, by their id. */
   async #oursAmong(thread: string, drafts: readonly { id: string; raw: string }[]): Promise<number> {
     const known = new Set((await this.#world.tables.drafts(ANN, thread)).map(({ draftId }) => draftId))
-    return drafts.filter(({ id, raw }) => known.has(id) || raw.includes(DRAFT_KEY_HEADER)).length
+    return drafts.filter(
+      ({ id, raw }) => known.has(id) || this.#ours.has(id) || raw.includes(DRAFT_KEY_HEADER),
+    ).length
   }
 
   /** What is settled stays so. */
@@ -349,9 +556,11 @@ class Run {
     const others = async (): Promise<number> =>
       (await world.jobs()).filter(({ kind }) => kind !== 'assist.sync').length
     const [before, history] = [await others(), world.mailbox().historyId]
+    const asked = world.sim.models.counts.calls
     await world.sync()
     await world.sync(ANN, { full: true })
     const after = await others()
+    if (world.sim.models.counts.calls > asked) return ['a mailbox in which nothing happens asks a model']
     if (after === before && world.mailbox().historyId === history) return []
     const kinds = (await world.jobs()).map(({ kind, key, note }) => `${kind} ${key}: ${note}`)
     return [`it does not come to rest: ${after - before} new jobs\n${kinds.slice(0, 6).join('\n')}`]

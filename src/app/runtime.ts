@@ -4,6 +4,7 @@
  *   App, a constant ──open(place)──▶ OpenApp, one for a process ──work(runtime)──▶ AppWork, where jobs are run
  */
 import type { Clock } from '../base/clock.ts'
+import type { PinnedFetch } from '../base/pinned-fetch.ts'
 import type { Vault } from '../base/vault.ts'
 import type { Fetch } from '../cloud/oauth.ts'
 import type { Environment, Origin } from '../config/location.ts'
@@ -50,6 +51,8 @@ export type AppPlace = {
   fetch: Fetch
   /** The addresses of a host. */
   resolve: (host: string) => Promise<readonly string[]>
+  /** For addresses that others choose: connects to none inside a network. */
+  web: PinnedFetch
   newId: () => string
   /** There is one once all apps are open: nothing is enqueued before. */
   engine: () => Engine | undefined

@@ -35,6 +35,7 @@ describe('without a file', () => {
         poll_minutes: 15,
         full_scan_minutes: 60,
         scan_days: 10,
+        backlog_max: 50,
         attempts: 3,
         model_wait_minutes: 10,
         follow_up_days: 3,

@@ -10,6 +10,7 @@ import { lookup } from 'node:dns/promises'
 import type { AppOpening, AppPlace, OpenApp, OpenRuntime, Origins, Role, Runtime } from '../app/runtime.ts'
 import { StaleWatch } from '../app/stale.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
+import { pinnedFetch } from '../base/pinned-fetch.ts'
 import { openVault } from '../base/vault.ts'
 import type { Fetch } from '../cloud/oauth.ts'
 import { type Environment, locateLedger, type Origin } from '../config/location.ts'
@@ -87,6 +88,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     clock,
     fetch,
     resolve: addressesOf,
+    web: pinnedFetch({ resolve: addressesOf }),
     newId: randomUUID,
     engine: () => engine,
     overrides: input.appOverrides ?? {},

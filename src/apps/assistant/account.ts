@@ -153,12 +153,3 @@ export function accountOf(stream: string): string {
 export function sourcesOf(names: readonly string[]): AccountSource[] {
   return names.map((name) => ({ stream: streamOf(name), account: name }))
 }
-
-/** The same budgets as everybody's who calls Gmail for this account: its quota is one. */
-export function unitsOf(account: string): string {
-  return `gmail-units:${account}`
-}
-
-export function requestsOf(account: string): string {
-  return `gmail-requests:${account}`
-}

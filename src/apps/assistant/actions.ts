@@ -193,7 +193,7 @@ export async function editDraft(
     })
   }
   const nowMs = kinds.clock.now()
-  const raw = replyMime({ answered, owner: account.owner, text, key: draft.key, nowMs, newId: kinds.newId })
+  const raw = replyMime({ answered, owner: account.owner, text, key: draft.key, nowMs })
   const made = await account.client.updateDraft({ id: draft.draftId, raw, threadId: of.thread }, { signal })
   const next: DraftRow = {
     ...draft,

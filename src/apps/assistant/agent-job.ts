@@ -9,10 +9,11 @@ import { type Agents, runKey } from './agent/open.ts'
 import { routeMessage, routingRules } from './agent/router.ts'
 import type { ThreadHands } from './agent/tools/thread-at-hand.ts'
 import { CATEGORIES, type VisibleMessage } from './contract.ts'
-import { Conversation, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
-import { draftHashOf, draftIdOf } from './draft.ts'
+import { Conversation, type ThreadJob } from './conversation.ts'
+import { draftHashOf, putIntoGmail } from './draft.ts'
 import type { AssistKinds } from './jobs.ts'
 import { lastInbound } from './plan.ts'
+import { sendOnce } from './sending.ts'
 import { settle } from './settle.ts'
 import { type DraftRow, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
@@ -108,16 +109,19 @@ function handsOf(talk: Conversation): ThreadHands {
       await talk.applyLabel()
       await talk.commit({ ...talk.record, isApplied: true, labelWas: null })
     },
-    async putDraft({ key, mime, text, answered }, signal) {
-      const messages = (await talk.read()) ?? []
-      for (const draft of await talk.openDrafts()) {
-        const found = await talk.find(draft)
+    async putDraft({ key, mime, text, answered }) {
+      await talk.read()
+      const { account, thread } = talk.record
+      const open = await talk.openDrafts()
+      for (const draft of open) {
+        const found = draft.key === key ? undefined : await talk.find(draft)
         if (found && !found.isSame) {
           return { outcome: 'refused', why: 'The owner has edited a draft in this conversation.' }
         }
       }
-      const { account, thread } = talk.record
-      const noted: DraftRow = {
+      const noted = open.find((draft) => draft.key === key)
+      if (noted && noted.state !== 'intended') return { outcome: 'adopted' }
+      const draft: DraftRow = noted ?? {
         account,
         key,
         thread,
@@ -128,38 +132,32 @@ function handsOf(talk: Conversation): ThreadHands {
         answered,
         text,
         madeAtMs: talk.nowMs,
+        beside: await talk.beside(),
       }
       await talk.commit(talk.changed({ draftKey: key, label: 'outbox' }), {
-        effects: (tx) => putDraft(tx, noted),
+        effects: (tx) => putDraft(tx, draft),
       })
-      const there = messages.find((message) => isLiveDraft(message) && keyOf(message) === key)
-      const made = there
-        ? { draftId: await draftIdOf(talk, there.id), messageId: there.id }
-        : await create(talk, mime, signal)
+      const { made, isAdopted } = await putIntoGmail(talk, {
+        draft,
+        isNoted: noted !== undefined,
+        raw: mime,
+      })
       const { trashed } = await talk.trashUntouched(key)
       await talk.applyLabel()
       await talk.commit(
         { ...talk.record, isApplied: true, labelWas: null },
         {
           effects: async (tx) => {
-            for (const draft of trashed) await setDraftState(tx, draft, 'trashed')
-            await putDraft(tx, { ...noted, ...made, state: 'live' })
+            for (const one of trashed) await setDraftState(tx, one, 'trashed')
+            await putDraft(tx, made)
           },
           event: { what: 'draft-created', why: 'An agent wrote it.' },
         },
       )
-      return { outcome: there ? 'adopted' : 'made' }
+      return { outcome: isAdopted ? 'adopted' : 'made' }
     },
+    send: (mail) => sendOnce(talk, mail),
   }
-}
-
-async function create(
-  { account, record }: Conversation,
-  raw: Uint8Array,
-  signal: AbortSignal,
-): Promise<{ draftId: string; messageId: string }> {
-  const made = await account.client.createDraft({ raw, threadId: record.thread }, { signal })
-  return { draftId: made.id, messageId: made.messageId }
 }
 
 export type AgentParts = Pick<Agents, 'run'>

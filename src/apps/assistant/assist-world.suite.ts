@@ -1,12 +1,15 @@
 /** The assistant in this process: a simulated Gmail and a simulated model over HTTP, and an engine on a real ledger. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase } from '../../../scripts/test-database.ts'
 import { type Clock, systemClock } from '../../base/clock.ts'
+import { pinnedFetch } from '../../base/pinned-fetch.ts'
 import { seededRandom } from '../../base/random.ts'
 import { openVault, type Vault } from '../../base/vault.ts'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
+import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { modelsSection } from '../../cloud/models/settings.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
 import { Accounts, accountKey } from '../../ledger/accounts.ts'
@@ -24,10 +27,10 @@ import type { Category, LabelRole } from './contract.ts'
 import { LABELS } from './contract.ts'
 import { type AssistKinds, assistKinds, jobsOf } from './jobs.ts'
 import { openLocalClassifier } from './local/classifier.ts'
-import { openModels } from './models/ask.ts'
+import { type Models, openModels } from './models/ask.ts'
 import { ModelCalls } from './models/store.ts'
 import { onboard } from './onboard.ts'
-import { assistBudgets, openAssistAccounts } from './open-accounts.ts'
+import { openAssistAccounts } from './open-accounts.ts'
 import type { AssistSettings } from './settings.ts'
 import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
@@ -53,9 +56,13 @@ export type AssistWorldOptions = {
   accountSettings?: Partial<AccountSettings>
   sim?: Partial<SimOptions>
   models?: SimOptions['models']
+  /** Of the simulated Gmail; none otherwise. */
+  quota?: { unitsPerMinute: number }
   /** `off` for none. */
   provider?: 'openai-compatible' | 'off'
   dayCost?: number
+  /** How long an answer of the model is awaited. */
+  modelSeconds?: number
 }
 
 export class AssistWorld {
@@ -83,6 +90,7 @@ export class AssistWorld {
       workers: { start: 16, max: 16 },
       fullScanMs: 1e12,
       scanDays: 10,
+      backlogMax: 50,
       attempts: 3,
       modelWaitMs: 600_000,
       followUpDays: 3,
@@ -238,7 +246,7 @@ export class AssistWorld {
 
 /** What a process needs to know of the world. */
 export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
-  options: Pick<AssistWorldOptions, 'provider' | 'dayCost'>
+  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'modelSeconds'>
   vault?: Vault
 }
 
@@ -258,6 +266,7 @@ export class Worker implements ActionPlace {
   readonly runs: AgentStore
   engine!: Engine
   kinds!: AssistKinds
+  models!: Models
   notes: { code: string; text: string }[] = []
 
   private constructor(parts: {
@@ -295,6 +304,7 @@ export class Worker implements ActionPlace {
       model: 'sim-model',
       ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
       ...(options.dayCost === undefined && { day_tokens: 0 }),
+      ...(options.modelSeconds !== undefined && { timeout_seconds: options.modelSeconds }),
     })
     const accounts = await openAssistAccounts({
       accounts: worker.accounts,
@@ -311,12 +321,13 @@ export class Worker implements ActionPlace {
       place: { config: { models } as never, vault, fetch: globalThis.fetch, clock },
       store: worker.calls,
     })
+    worker.models = asked
     const note = (code: string, text: string): void => void worker.notes.push({ code, text })
     const agents = await openAgents({
       ledger,
       clock,
       fetch: globalThis.fetch,
-      resolve: async () => [],
+      web: pinnedFetch({ resolve: async () => [] }),
       env: {},
       home: world.home,
       newId,
@@ -335,10 +346,9 @@ export class Worker implements ActionPlace {
       local: openLocalClassifier({ embed: undefined }),
       search: async () => worker.search,
       agents,
-      newId,
       note,
     })
-    const budgets = assistBudgets(accounts.names(), settings)
+    const budgets = gmailBudgets(accounts.names(), settings)
     worker.engine = await createEngine({ ledger, jobs: jobsOf(worker.kinds), budgets, clock })
     await worker.engine.start()
     return worker
@@ -358,7 +368,10 @@ export async function startAssistWorld(options: AssistWorldOptions = {}): Promis
   const sim = await startSim({
     clock,
     ...options.sim,
-    gmail: { accounts: users.map((address) => ({ address, messages: 0 })), quota: { unitsPerMinute: null } },
+    gmail: {
+      accounts: users.map((address) => ({ address, messages: 0 })),
+      quota: options.quota ?? { unitsPerMinute: null },
+    },
     models: options.models ?? {},
   })
   const world = new AssistWorld(sim, clock, options, own?.url)

@@ -24,7 +24,7 @@ import { classificationOf, classificationSchema, classifyPrompt } from './prompt
 import { judgeSender } from './rules.ts'
 import { settle } from './settle.ts'
 import { noteMail, noteProblem } from './store/accounts.ts'
-import { setDraftState, settleMessages, type ThreadRecord } from './store/records.ts'
+import { putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
 import { noteHit } from './store/rules.ts'
 
 /** The user may be at work on an answer. A draft that they left behind is no reason to leave new mail unsorted. */
@@ -121,17 +121,17 @@ async function editedDraft(talk: Conversation): Promise<FoundDraft | undefined> 
 }
 
 /** The user is at work on the answer: it is theirs, and nothing of it changes. */
-function keepEdited(
+async function keepEdited(
   talk: Conversation,
   about: { edited: FoundDraft; message: VisibleMessage; waiting: readonly string[] },
-): Outcome {
+): Promise<Outcome> {
   const { record } = talk
-  const { draft } = about.edited
+  const draft = await talk.takenOver(about.edited)
   return talk.end(
     { ...record, lastAtMs: about.message.sentAtMs },
     {
       effects: async (tx) => {
-        await setDraftState(tx, { account: record.account, key: draft.key }, 'edited')
+        await putDraft(tx, draft)
         await settleWaiting(talk, tx, { ...about, reason: 'your edited draft stays' })
       },
       event: {

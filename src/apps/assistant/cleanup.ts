@@ -186,7 +186,7 @@ async function followDrafts(talk: Conversation, messages: readonly VisibleMessag
       isThere = true
       const isKnown = draft.state === 'edited' || found.isSame
       if (!isKnown || found.message.id !== draft.messageId) {
-        changed.push({ ...draft, state: 'edited', messageId: found.message.id, text: found.message.text })
+        changed.push(await talk.takenOver(found))
       }
     }
   }

@@ -5,7 +5,7 @@
  * Every job that touches Gmail ends with a commit that checks the version it read. Where two meet, the later one looks
  * again and brings Gmail in line with the record, so that the order in which their calls arrived does not matter.
  */
-import { asTidemarkError } from '../../base/errors.ts'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { MailThread } from '../../cloud/gmail/client.ts'
 import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
@@ -14,7 +14,7 @@ import type { LabelRole, VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './jobs.ts'
 import { setLabel } from './labels.ts'
 import { isInbound, relabelled, rolesOn, textHashOf } from './plan.ts'
-import { DRAFT_KEY_HEADER } from './reply.ts'
+import { DRAFT_KEY_HEADER, messageIdOf, splitAtMarker } from './reply.ts'
 import {
   type Actor,
   addEvent,
@@ -245,13 +245,15 @@ export class Conversation {
 
   /**
    * What became of a draft of ours. It is known by its message, then by its key, then by its draft id, which stays when
-   * the user edits it. `same`: as we wrote it.
+   * the user edits it; of one that is only noted no id is known, and an edit takes its key away: see `#since`.
+   * `same`: as we wrote it.
    */
   async find(draft: DraftRow): Promise<FoundDraft | undefined> {
-    const there = (this.messages ?? []).filter(isLiveDraft)
+    const there = this.#liveDrafts()
     const byMessage = there.find(({ id }) => id === draft.messageId)
     const byKey = there.find((message) => keyOf(message) === draft.key)
-    const message = byMessage ?? byKey ?? (await this.#byDraftId(draft))
+    const isNoted = draft.state === 'intended'
+    const message = byMessage ?? byKey ?? (isNoted ? await this.#since(draft) : await this.#byDraftId(draft))
     if (!message) return undefined
     const isOurs = draft.messageId === null || message.id === draft.messageId
     const isSame =
@@ -262,6 +264,52 @@ export class Conversation {
     return { draft, message, isSame }
   }
 
+  #liveDrafts(): VisibleMessage[] {
+    return (this.messages ?? []).filter(isLiveDraft)
+  }
+
+  /** Live drafts that are in no row of ours. */
+  async #strangers(): Promise<{ drafts: VisibleMessage[]; rows: readonly DraftRow[] }> {
+    const { account, thread } = this.record
+    const there = this.#liveDrafts()
+    const rows = there.length === 0 ? [] : await this.kinds.tables.drafts(account, thread)
+    const known = new Set(rows.map(({ messageId }) => messageId))
+    return { drafts: there.filter((one) => !known.has(one.id) && keyOf(one) === undefined), rows }
+  }
+
+  /** Ids of drafts that are here and not ours: noted with a draft before it is made. */
+  async beside(): Promise<string[]> {
+    const { drafts } = await this.#strangers()
+    if (drafts.length === 0) return []
+    const ids = await draftIds(this.account, this.signal)
+    return drafts.flatMap(({ id }) => ids.get(id) ?? [])
+  }
+
+  /**
+   * A draft that came into the conversation after ours was noted, and perhaps made: ours, in the words of the user, or
+   * one that they began themselves meanwhile. Either way it is the answer that they are at work on. Of several, the one
+   * that still has our Message-ID, or our mark, is ours.
+   */
+  async #since({ key, beside }: DraftRow): Promise<VisibleMessage | undefined> {
+    const { drafts, rows } = await this.#strangers()
+    if (beside === null || drafts.length === 0) return undefined
+    const ids = await draftIds(this.account, this.signal)
+    const others = new Set([...beside, ...rows.map(({ draftId }) => draftId)])
+    const since = drafts.filter(({ id }) => ids.has(id) && !others.has(ids.get(id)!))
+    const own = messageIdOf(key, this.account.owner)
+    return (
+      since.find(({ messageId }) => messageId.includes(own)) ??
+      since.findLast(({ text }) => splitAtMarker(text) !== undefined) ??
+      since.at(-1)
+    )
+  }
+
+  /** The row of a draft that the user has made theirs: with all by which it is found again. */
+  async takenOver({ draft, message }: FoundDraft): Promise<DraftRow> {
+    const draftId = draft.draftId ?? (await draftIds(this.account, this.signal)).get(message.id) ?? null
+    return { ...draft, state: 'edited', draftId, messageId: message.id, text: message.text }
+  }
+
   async #byDraftId({ draftId }: DraftRow): Promise<VisibleMessage | undefined> {
     if (draftId === null) return undefined
     const draft = await this.#asked(() => this.account.client.draft(draftId, { signal: this.signal }))
@@ -269,9 +317,15 @@ export class Conversation {
     return message && isLiveDraft(message) ? message : undefined
   }
 
-  /** To the trash, from where it can be taken back. One that is gone already is fine. */
-  async trash(message: string): Promise<void> {
-    await this.#asked(() => this.account.client.trash(message, { signal: this.signal }))
+  /**
+   * To the trash, from where it can be taken back. One that is gone already is fine; one that the user has edited since
+   * it was looked at has another message, and is answered with: it stays.
+   */
+  async trash({ draft, message }: FoundDraft): Promise<FoundDraft | undefined> {
+    if (await this.#asked(() => this.account.client.trash(message.id, { signal: this.signal })))
+      return undefined
+    const now = await this.#byDraftId(draft)
+    return now && { draft, message: now, isSame: false }
   }
 
   /** Drafts of ours that nobody has touched go to the trash; answers with their keys. What was edited stays. */
@@ -283,11 +337,9 @@ export class Conversation {
     for (const draft of open) {
       if (draft.key === except) continue
       const found = await this.find(draft)
-      if (found && !found.isSame) edited.push(found)
-      else {
-        if (found) await this.trash(found.message.id)
-        trashed.push(draft)
-      }
+      const left = found?.isSame ? await this.trash(found) : found
+      if (left) edited.push(left)
+      else trashed.push(draft)
     }
     return { trashed, edited }
   }
@@ -299,6 +351,23 @@ export type FoundDraft = { draft: DraftRow; message: VisibleMessage; isSame: boo
 
 export function isLiveDraft({ isDraft, labelIds }: VisibleMessage): boolean {
   return isDraft && !labelIds.includes('TRASH')
+}
+
+const PAGES_MAX = 10_000
+
+/** Of all drafts of the mailbox, by their messages: a conversation names only messages. */
+export async function draftIds({ client }: AssistAccount, signal: AbortSignal): Promise<Map<string, string>> {
+  const ids = new Map<string, string>()
+  let pageToken: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await client.drafts({ signal, ...(pageToken !== undefined && { pageToken }) })
+    for (const { id, messageId } of answer.drafts) ids.set(messageId, id)
+    pageToken = answer.nextPageToken
+    if (pageToken === undefined) return ids
+  }
+  throw new TidemarkError(`Gmail's list of drafts does not end after ${PAGES_MAX} pages.`, {
+    kind: 'permanent',
+  })
 }
 
 export function keyOf({ headers }: VisibleMessage): string | undefined {

@@ -18,14 +18,14 @@ import type { Outcome } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
 import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
-import { Conversation, type FoundDraft, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
+import { Conversation, draftIds, type FoundDraft, keyOf, type ThreadJob } from './conversation.ts'
 import { guardDraft } from './guard/draft.ts'
 import type { AssistKinds } from './jobs.ts'
 import { draftKeyOf, isAnswered, lastInbound, styleFor, textHashOf } from './plan.ts'
 import { draftPrompt, draftSchema, draftTextFrom } from './prompts.ts'
 import { replyMime, replyText } from './reply.ts'
 import { settle } from './settle.ts'
-import { noteProblem } from './store/accounts.ts'
+import { noteProblem, noteRefusal } from './store/accounts.ts'
 import { type DraftRow, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
 
@@ -47,18 +47,22 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!answered) return nobodyToAnswer(talk)
   if (isOver(record, messages, answered)) return answeredByHand(talk)
   const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
-  if (record.order === null) {
-    for (const draft of await talk.openDrafts()) {
-      const found = await talk.find(draft)
-      if (found && !found.isSame) return keepEdited(talk, found)
-      if (found && draft.key === key && draft.state === 'live') return keepWritten(talk, found)
-    }
+  for (const draft of await talk.openDrafts()) {
+    const found = await talk.find(draft)
+    if (found && !found.isSame && !isGivenBack(record, found)) return keepEdited(talk, found)
+    const isWritten = record.order === null && draft.key === key && draft.state === 'live'
+    if (found && isWritten) return keepWritten(talk, found)
   }
   const noted = await kinds.tables.draft(record.account, key)
   const isNoted = noted?.state === 'intended' && record.draftKey === key
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
-  return make(talk, { answered, draft: written })
+  return make(talk, { answered, draft: written, isNoted })
+}
+
+/** The draft that a rework is about, as it was when it was asked for. What the user writes later is theirs again. */
+function isGivenBack({ order }: ThreadRecord, { message }: FoundDraft): boolean {
+  return order?.replaces.includes(message.id) ?? false
 }
 
 /** Answered by the user; what they ordered is over where they have answered since. */
@@ -102,6 +106,8 @@ async function write(
   const { account, record, kinds } = talk
   const { order } = record
   const style = styleFor(answered.from.address, record.style, account.settings, DEFAULT_STYLE)
+  // Before the model: a call that fails after it would cost its answer.
+  const beside = await talk.beside()
   const context = await contextOnce(talk, answered)
   const thread = (talk.messages ?? []).filter((message) => !message.isDraft)
   const wish = {
@@ -144,6 +150,7 @@ async function write(
     answered: answered.id,
     text,
     madeAtMs: talk.nowMs,
+    beside,
   }
   const next = talk.changed({
     draftKey: key,
@@ -158,6 +165,7 @@ async function write(
     effects: async (tx) => {
       await putDraft(tx, draft)
       if (account.row.problemCode !== null) await noteProblem(tx, account.name, null)
+      if (account.row.refusedBy !== null) await noteRefusal(tx, account.name, null)
     },
   })
   return draft
@@ -190,8 +198,11 @@ async function withoutModel(
     error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
   const problem = isPassing ? `The draft waits: ${error.message}` : `No draft: ${error.message}`
   const next = { ...record, problem, problemCode: error.code! }
-  const effects = (tx: Parameters<typeof noteProblem>[0]): Promise<void> =>
-    noteProblem(tx, account.name, { code: error.code!, text: error.message })
+  const refusedBy = isPassing ? undefined : await talk.kinds.models.fingerprint(account.name)
+  const effects = async (tx: Parameters<typeof noteProblem>[0]): Promise<void> => {
+    await noteProblem(tx, account.name, { code: error.code!, text: error.message })
+    if (refusedBy !== undefined) await noteRefusal(tx, account.name, refusedBy)
+  }
   if (!isPassing) return talk.end(next, { effects, note: problem, code: error.code! })
   if (record.problemCode !== error.code) await talk.commit(next, { effects })
   const sinceMs = Number((job.checkpoint as Partial<Waits> | null)?.sinceMs ?? talk.nowMs)
@@ -218,10 +229,10 @@ function unusable(talk: Conversation): Outcome {
   )
 }
 
-/** In Gmail: adopted where an earlier try has made it, and created otherwise. */
+/** Once it is noted: in Gmail, and what it replaces out of it. */
 async function make(
   talk: Conversation,
-  { answered, draft }: { answered: VisibleMessage; draft: DraftRow },
+  { answered, draft, isNoted }: { answered: VisibleMessage; draft: DraftRow; isNoted: boolean },
 ): Promise<Outcome> {
   const { account, record } = talk
   const { order } = record
@@ -233,15 +244,19 @@ async function make(
     const now = messages.find(({ id }) => id === answered.id)
     if (now && isOver(record, messages, now)) return answeredByHand(talk)
   }
-  const there = (talk.messages ?? []).find((message) => isLiveDraft(message) && keyOf(message) === draft.key)
-  const made = there
-    ? { draftId: await draftIdOf(talk, there.id), messageId: there.id }
-    : await create(talk, { answered, draft })
-  const isEdited = there !== undefined && textHashOf(there.text) !== draft.textHash
+  const { owner } = account
+  const { text, key } = draft
+  const reply = { answered, owner, text, key, nowMs: talk.nowMs }
+  const { made, isAdopted } = await putIntoGmail(talk, { draft, isNoted, raw: replyMime(reply) })
   const { trashed, edited } = await talk.trashUntouched(draft.key)
-  const replaced = new Set(order?.replaces ?? [])
-  const given = edited.filter(({ message }) => replaced.has(message.id) && message.attachments.length === 0)
-  for (const { message } of given) await talk.trash(message.id)
+  let kept = edited.find((found) => !isGivenBack(record, found))
+  for (const found of edited) {
+    if (found === kept || found.message.attachments.length > 0) continue
+    const left = await talk.trash(found)
+    if (left) kept = left
+    else trashed.push(found.draft)
+  }
+  if (kept && made.state === 'live') return withdraw(talk, { made, kept, trashed })
   if (!(await talk.applyLabel())) return talk.gone()
   return talk.end(
     {
@@ -255,50 +270,48 @@ async function make(
     },
     {
       effects: async (tx) => {
-        for (const { key } of [...trashed, ...given.map((one) => one.draft)])
-          await setDraftState(tx, { account: account.name, key }, 'trashed')
-        await putDraft(tx, { ...draft, ...made, state: isEdited ? 'edited' : 'live' })
+        for (const one of trashed) await setDraftState(tx, one, 'trashed')
+        await putDraft(tx, made)
       },
       event: { what: order?.kind === 'rework' ? 'draft-reworked' : 'draft-created', why: whyOf(record) },
-      note: there ? 'adopted the draft of an earlier try' : 'created',
-      code: there ? 'adopted' : 'drafted',
+      note: isAdopted ? 'adopted the draft of an earlier try' : 'created',
+      code: isAdopted ? 'adopted' : 'drafted',
     },
   )
 }
 
-async function create(
+/** The user has edited the draft that is there while another was made: theirs stays, ours goes. */
+async function withdraw(
   talk: Conversation,
-  { answered, draft }: { answered: VisibleMessage; draft: DraftRow },
-): Promise<{ draftId: string; messageId: string }> {
-  const { account, kinds, record, signal } = talk
-  const raw = replyMime({
-    answered,
-    owner: account.owner,
-    text: draft.text,
-    key: draft.key,
-    nowMs: talk.nowMs,
-    newId: kinds.newId,
-  })
-  const made = await account.client.createDraft({ raw, threadId: record.thread }, { signal })
-  return { draftId: made.id, messageId: made.messageId }
+  about: { made: DraftRow; kept: FoundDraft; trashed: readonly DraftRow[] },
+): Promise<Outcome> {
+  const { made, kept, trashed } = about
+  await talk.account.client.trash(made.messageId!, { signal: talk.signal })
+  return keepEdited(talk, kept, [...trashed, made])
 }
 
-const PAGES_MAX = 100
-
-/** Of a draft whose message is known: a conversation names only messages. */
-export async function draftIdOf(talk: Conversation, messageId: string): Promise<string | null> {
-  let pageToken: string | undefined
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const answer = await talk.account.client.drafts({
-      signal: talk.signal,
-      ...(pageToken !== undefined && { pageToken }),
-    })
-    const found = answer.drafts.find((draft) => draft.messageId === messageId)
-    if (found) return found.id
-    pageToken = answer.nextPageToken
-    if (pageToken === undefined) break
+/**
+ * Adopted where an earlier try has made it, and created otherwise. Of one that this try has noted itself only its key
+ * counts: what else is new in the conversation the user has begun while a model took its time.
+ */
+export async function putIntoGmail(
+  talk: Conversation,
+  { draft, isNoted, raw }: { draft: DraftRow; isNoted: boolean; raw: Uint8Array },
+): Promise<{ made: DraftRow; isAdopted: boolean }> {
+  const { account, record, signal } = talk
+  const hasKey = (talk.messages ?? []).some((message) => keyOf(message) === draft.key)
+  const found = isNoted || hasKey ? await talk.find(draft) : undefined
+  if (found?.isSame) {
+    const { id } = found.message
+    const draftId = (await draftIds(account, signal)).get(id) ?? null
+    return { made: { ...draft, state: 'live', draftId, messageId: id }, isAdopted: true }
   }
-  return null
+  if (found) return { made: await talk.takenOver(found), isAdopted: true }
+  const { id: draftId, messageId } = await account.client.createDraft(
+    { raw, threadId: record.thread },
+    { signal },
+  )
+  return { made: { ...draft, state: 'live', draftId, messageId }, isAdopted: false }
 }
 
 function whyOf({ order, reworks }: ThreadRecord): string {
@@ -313,10 +326,7 @@ function whyOf({ order, reworks }: ThreadRecord): string {
 
 /** The user has written the answer without us. */
 async function answeredByHand(talk: Conversation): Promise<Outcome> {
-  const unmade: DraftRow[] = []
-  for (const draft of await talk.openDrafts()) {
-    if (draft.state === 'intended' && !(await talk.find(draft))) unmade.push(draft)
-  }
+  const unmade = await unmadeDrafts(talk)
   await talk.commit(
     talk.changed({
       status: 'sent',
@@ -336,16 +346,43 @@ async function answeredByHand(talk: Conversation): Promise<Outcome> {
   return settle(talk, { note: 'answered by hand', code: 'answered' })
 }
 
+/** Noted and not there: whoever waited for them to be made would wait for ever. */
+async function unmadeDrafts(talk: Conversation, kept?: FoundDraft): Promise<DraftRow[]> {
+  const unmade: DraftRow[] = []
+  for (const draft of await talk.openDrafts()) {
+    if (draft.state !== 'intended' || draft.key === kept?.draft.key) continue
+    const found = await talk.find(draft)
+    if (!found || found.message.id === kept?.message.id) unmade.push(draft)
+  }
+  return unmade
+}
+
 /** Sorted again to the same end: the draft that is there is the answer. */
-async function keepWritten(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
-  await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }))
+async function keepWritten(talk: Conversation, found: FoundDraft): Promise<Outcome> {
+  const { draft } = found
+  const unmade = await unmadeDrafts(talk, found)
+  await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }), {
+    effects: async (tx) => {
+      for (const one of unmade) await setDraftState(tx, one, 'gone')
+    },
+  })
   return settle(talk, { note: 'the draft is there already', code: 'drafted' })
 }
 
-async function keepEdited(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
-  const { record } = talk
-  await talk.commit(talk.changed({ status: 'drafted', label: 'outbox', draftKey: draft.key }), {
-    effects: (tx) => setDraftState(tx, { account: record.account, key: draft.key }, 'edited'),
+async function keepEdited(
+  talk: Conversation,
+  found: FoundDraft,
+  trashed: readonly DraftRow[] = [],
+): Promise<Outcome> {
+  const draft = await talk.takenOver(found)
+  const unmade = await unmadeDrafts(talk, found)
+  const kept = { status: 'drafted', label: 'outbox', draftKey: draft.key, order: null } as const
+  await talk.commit(talk.changed({ ...kept, problem: null, problemCode: null }), {
+    effects: async (tx) => {
+      for (const one of unmade) await setDraftState(tx, one, 'gone')
+      for (const one of trashed) await putDraft(tx, { ...one, state: 'trashed' })
+      await putDraft(tx, draft)
+    },
     event: { what: 'draft-kept', why: 'You have edited the draft: it stays as it is.' },
   })
   return settle(talk, { note: 'an edited draft is there', code: 'draft-kept' })

@@ -1,14 +1,17 @@
 /** Drafts are made once, reworked at most three times, and followed to their end: sent, discarded or edited. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { editDraft, orderDraft, orderRework, undoEvent } from './actions.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
+import { editDraft, orderDraft, orderRework, requestSync, undoEvent } from './actions.ts'
 import {
   ANN,
   type AssistWorld,
   type AssistWorldOptions,
+  DATABASES,
   edit,
   startAssistWorld,
 } from './assist-world.suite.ts'
+import { DRAFT_KEY_HEADER } from './reply.ts'
 
 let world: AssistWorld | undefined
 afterEach(async () => {
@@ -46,6 +49,96 @@ describe('a crash', () => {
       })
     }
   }
+})
+
+/** Its call to make a draft works, and nobody is told; the user is quicker than the next try. */
+async function madeUnheard(
+  options: AssistWorldOptions = {},
+  before: (w: AssistWorld, thread: string) => void = () => {},
+): Promise<{ w: AssistWorld; thread: string; go: () => Promise<void> }> {
+  const w = await begun(options)
+  w.sim.faults.set({
+    rules: [
+      { do: 'reset', when: 'after', methods: ['drafts.create'], max: 1 },
+      { do: 'throttle', methods: ['threads.get'], skip: 1, retryAfterSeconds: 0.01 },
+    ],
+  })
+  const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+  before(w, thread)
+  await requestSync(w.place, ANN)
+  const isMade = (): boolean => w.drafts(thread).some(({ raw }) => raw.includes(DRAFT_KEY_HEADER))
+  while (!isMade()) await sleep(systemClock, 5)
+  const go = async (): Promise<void> => {
+    w.sim.faults.set({ rules: [] })
+    await w.settled()
+    await w.sync()
+    await w.sync(ANN, { full: true })
+  }
+  return { w, thread, go }
+}
+
+/** As Gmail's own editor does it: nothing of the old message stays but whom it answers. */
+function rewrite(w: AssistWorld, thread: string, text: string): string {
+  const { id } = w.drafts(thread).find(({ raw }) => raw.includes(DRAFT_KEY_HEADER))!
+  const raw = Buffer.from(
+    `To: bob@example.net\r\nSubject: Re: x\r\nMessage-ID: <g1@mail.gmail.com>\r\n\r\n${text}`,
+  )
+  w.mailbox().updateDraft(id, { raw })
+  return id
+}
+
+describe('a draft that was made and not written down, and edited by the user before the next try,', () => {
+  for (const database of DATABASES) {
+    test(`is taken over as it is: ${database}`, async () => {
+      const { w, thread, go } = await madeUnheard({ database })
+      const id = rewrite(w, thread, 'Yes, gladly. Ann')
+      await go()
+      const [draft, ...others] = w.drafts(thread)
+      assert.deepEqual([draft!.id, draft!.text, others], [id, 'Yes, gladly. Ann', []])
+      const record = (await w.record(thread))!
+      assert.deepEqual([record.status, await w.labelsOn(thread)], ['drafted', ['outbox']])
+      const [row, ...rows] = await w.tables.drafts(ANN, thread)
+      assert.deepEqual([row!.state, row!.draftId, row!.key, rows], ['edited', id, record.draftKey, []])
+    })
+  }
+
+  test('stays also where another message came meanwhile, and is sent in the end', async () => {
+    const { w, thread, go } = await madeUnheard()
+    const id = rewrite(w, thread, 'Yes, gladly. Ann')
+    w.arrive({ threadId: thread, text: 'Or on Saturday?' })
+    await go()
+    assert.deepEqual(
+      w.drafts(thread).map(({ id: one, text }) => [one, text]),
+      [[id, 'Yes, gladly. Ann']],
+    )
+    w.mailbox().sendDraft(id)
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'sent')
+  })
+
+  test('is told from what the user had begun in the conversation before', async () => {
+    let own = ''
+    const raw = Buffer.from('To: bob@example.net\r\nSubject: Re\r\n\r\nmy own ✂️ beginning')
+    const { w, thread, go } = await madeUnheard({}, (world, of) => {
+      own = world.mailbox().createDraft({ raw, threadId: of }).id
+    })
+    const id = rewrite(w, thread, 'Yes, gladly. Ann')
+    w.mailbox().updateDraft(own, { raw: Buffer.from('To: bob@example.net\r\n\r\nmy own ✂️ end') })
+    await go()
+    const there = w.drafts(thread).map(({ id: one }) => one)
+    assert.deepEqual(there.toSorted(), [id, own].toSorted())
+    assert.equal((await w.tables.drafts(ANN, thread))[0]!.draftId, id)
+  })
+
+  test('and then thrown away, is discarded and not made again by itself', async () => {
+    const { w, thread, go } = await madeUnheard()
+    rewrite(w, thread, 'Yes, gladly. Ann')
+    await go()
+    w.mailbox().deleteDraft(w.drafts(thread)[0]!.id)
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    assert.deepEqual([(await w.record(thread))!.status, w.drafts(thread)], ['discarded', []])
+  })
 })
 
 describe('a draft', () => {

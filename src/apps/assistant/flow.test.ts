@@ -53,7 +53,13 @@ for (const database of DATABASES) {
       await w.sync()
       assert.equal((await w.jobs('assist.classify')).length, 1)
       assert.equal(w.drafts(first.threadId).length, 1)
-      assert.deepEqual(await w.tables.balance(ANN), { inbox: 3, classified: 3, skipped: 0, onTheirWay: 0 })
+      assert.deepEqual(await w.tables.balance(ANN), {
+        inbox: 3,
+        classified: 3,
+        skipped: 0,
+        onTheirWay: 0,
+        held: 0,
+      })
     })
 
     test('a settled mailbox stays settled: two syncs later there is no new job', async () => {

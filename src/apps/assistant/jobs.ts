@@ -56,6 +56,10 @@ export type AskModels = {
     schema?: z.ZodType<T>
     signal: AbortSignal
   }): Promise<{ value: T | undefined; text: string; model: string; costMicros: number; callId: number }>
+  /** Whether sorting and drafting may cost money. */
+  mayCost(): boolean
+  /** Names the settings and the cap with which it is asked: what was refused for good may be taken with others. */
+  fingerprint(account: string): Promise<string>
 }
 
 /** The classifier without a model: local/. */
@@ -77,7 +81,6 @@ export type AssistDeps = {
   local: LocalClassifier
   search: ContextSearch
   agents: AgentParts
-  newId: () => string
   /** Where what is refused or odd is told to people. */
   note: (code: string, text: string) => void
 }

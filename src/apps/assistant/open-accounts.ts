@@ -5,22 +5,14 @@ import { UsageError } from '../../base/errors.ts'
 import type { Vault } from '../../base/vault.ts'
 import { lazyTokens } from '../../cloud/account-tokens.ts'
 import { openAccountTokens } from '../../cloud/gmail/auth.ts'
-import { GmailClient, type Pace } from '../../cloud/gmail/client.ts'
+import { gmailBudgets, gmailPace, unitsOf } from '../../cloud/gmail/budgets.ts'
+import { GmailClient } from '../../cloud/gmail/client.ts'
 import { pricesOf } from '../../cloud/gmail/prices.ts'
 import type { Fetch } from '../../cloud/oauth.ts'
-import type { BudgetSpec } from '../../engine/index.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
 import type { Reader } from '../../search/contract.ts'
-import {
-  type AssistAccount,
-  type AssistAccounts,
-  requestsOf,
-  SERVICE,
-  settingsOf,
-  streamOf,
-  unitsOf,
-} from './account.ts'
+import { type AssistAccount, type AssistAccounts, SERVICE, settingsOf, streamOf } from './account.ts'
 import type { AssistSettings } from './settings.ts'
 import type { AssistTables } from './store/tables.ts'
 
@@ -42,31 +34,6 @@ export async function openAssistAccounts(input: OpenAccountsInput): Promise<Assi
   const registry = new AccountRegistry(input)
   await registry.reload()
   return registry
-}
-
-/** Beyond this everyone slows down. */
-const LATENCY_P95_MAX_MS = 45_000
-/** Of what is allowed in a minute, what is spent: Gmail counts with another clock. */
-const PACED_SHARE = 0.96
-
-/** As those of whoever else works on the account, name by name: it has one quota. */
-export function assistBudgets(
-  accounts: readonly string[],
-  settings: AssistSettings,
-): Record<string, BudgetSpec> {
-  const units: BudgetSpec = {
-    rate: (settings.unitsPerMinute / 60) * PACED_SHARE,
-    workers: settings.workers,
-    latencyP95MaxMs: LATENCY_P95_MAX_MS,
-  }
-  const { start, max } = settings.requestsPerSecond
-  const requests: BudgetSpec = { rate: start, rateMax: Math.max(start, max), rateMin: Math.min(start, 1) }
-  return Object.fromEntries(
-    accounts.flatMap((name) => [
-      [unitsOf(name), units],
-      [requestsOf(name), requests],
-    ]),
-  )
 }
 
 class AccountRegistry implements AssistAccounts {
@@ -139,7 +106,7 @@ class AccountRegistry implements AssistAccounts {
     const here = this.#input.limits()
     if (!here) return
     for (const name of names) this.#paced.add(name)
-    for (const [budget, spec] of Object.entries(assistBudgets(names, this.#input.settings)))
+    for (const [budget, spec] of Object.entries(gmailBudgets(names, this.#input.settings)))
       here.budget(budget, spec)
   }
 }
@@ -160,33 +127,15 @@ function unknownAccount(name: string, rows: readonly Account[]): UsageError {
 }
 
 function openClient(input: OpenAccountsInput, row: Account): GmailClient {
-  const { settings, clock, fetch, accounts, vault } = input
+  const { settings, clock, fetch, accounts, vault, limits } = input
   const { tokenUrl } = settings
   return new GmailClient({
     fetch,
     clock,
     apiUrl: settings.apiUrl,
     token: lazyTokens(() => openAccountTokens({ account: row, accounts, vault, fetch, clock, tokenUrl })),
-    pace: paceOf(input, row.name),
+    pace: gmailPace({ account: row.name, reach: settings, limits }),
     timeoutMs: SILENCE_MAX_MS,
     prices: pricesOf('current', { 'messages.get': settings.priceOfGet }),
   })
-}
-
-/** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */
-function paceOf({ limits, settings }: OpenAccountsInput, name: string): Pace {
-  const [units, requests] = [unitsOf(name), requestsOf(name)]
-  return async (call, fn) => {
-    const here = limits()
-    if (!here) return fn(call.signal)
-    const wait = call.signal ? { signal: call.signal } : {}
-    // Now, not when the account was opened: settings change while it is open.
-    const specs = assistBudgets([name], settings)
-    return here
-      .budget(units, specs[units]!)
-      .call(call.units, () => here.budget(requests, specs[requests]!).call(1, fn, wait), {
-        ...wait,
-        name: call.method,
-      })
-  }
 }

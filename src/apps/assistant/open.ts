@@ -1,6 +1,8 @@
 /** The assistant in a process: its tables, the clients of its mailboxes, its models, and its kinds of jobs. */
+
 import type { AppPlace } from '../../app/runtime.ts'
 import { TidemarkError } from '../../base/errors.ts'
+import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { PushTokens } from '../../cloud/google/push-token.ts'
 import { APP, SERVICE } from './account.ts'
 import { requestSync } from './actions.ts'
@@ -10,7 +12,7 @@ import { type AssistKinds, assistKinds, jobsOf } from './jobs.ts'
 import { openLocalClassifier } from './local/classifier.ts'
 import { openModels } from './models/ask.ts'
 import { ModelCalls } from './models/store.ts'
-import { assistBudgets, openAssistAccounts } from './open-accounts.ts'
+import { openAssistAccounts } from './open-accounts.ts'
 import { assistRuntime, type OpenAssist } from './runtime.ts'
 import { type AssistOverrides, assistSettingsOf } from './settings.ts'
 import { assistSources } from './sources.ts'
@@ -67,7 +69,6 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     local,
     search,
     agents,
-    newId: place.newId,
     note,
   })
   const look = await lookAtAssist(ledger)
@@ -84,7 +85,7 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     push: pushOf(place, kinds),
     sources: assistSources(place, { accounts, tables, kinds }),
     jobs: jobsOf(kinds),
-    budgets: () => assistBudgets(accounts.names(), settings),
+    budgets: () => gmailBudgets(accounts.names(), settings),
     workersMin: () => WORKERS_MIN,
     work: (runtime, options) => startAssistWork(assistRuntime(runtime), options),
     async reload() {

@@ -6,7 +6,7 @@ import { recipientsOf, replyMime, replySubject, replyText, splitAtMarker } from 
 import { visibleMessage } from './text/visible.ts'
 
 const OWNER: Mailbox = { name: 'Jonas Weber', address: 'jonas@weber.example' }
-const BASE = { owner: OWNER, key: 'abc123', nowMs: Date.UTC(2026, 10, 17, 9, 5, 3), newId: () => 'new-1' }
+const BASE = { owner: OWNER, key: 'abc123', nowMs: Date.UTC(2026, 10, 17, 9, 5, 3) }
 
 function answered(headers: [string, string][]): VisibleMessage {
   return visibleMessage({ id: 'm', threadId: 't', labelIds: [], internalMs: 0, headers, parts: [] })
@@ -64,7 +64,7 @@ describe('the message of a draft', () => {
       ['To', '"Ann" <ann@friends.example>'],
       ['Subject', 'Re: Lunch'],
       ['Date', 'Tue, 17 Nov 2026 09:05:03 +0000'],
-      ['Message-ID', '<new-1@weber.example>'],
+      ['Message-ID', '<tidemark.abc123@weber.example>'],
       ['In-Reply-To', '<2@friends.example>'],
       ['References', '<1@friends.example> <2@friends.example>'],
       ['X-Tidemark-Draft', 'abc123'],
@@ -155,7 +155,6 @@ describe('the message of a draft', () => {
             answered: mail,
             text: input.text,
             key: input.key,
-            newId: () => input.id,
           })
           const head = Buffer.from(mime).toString('latin1').split('\r\n\r\n')[0]!
           assert.match(head, /^[\x20-\x7e\r\n]*$/)

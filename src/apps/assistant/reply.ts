@@ -5,6 +5,7 @@
  *
  * Above the marker the user writes what should become of the draft; below it stands the draft.
  */
+import { TidemarkError } from '../../base/errors.ts'
 import { cutText } from '../../search/extract/clean-text.ts'
 import { MARKER, type Mailbox, type VisibleMessage } from './contract.ts'
 import { isAddress } from './text/addresses.ts'
@@ -29,17 +30,15 @@ export type ReplyInput = {
   /** Names this draft: letters and digits. */
   key: string
   nowMs: number
-  /** Something that no other message has, for its Message-ID. */
-  newId: () => string
 }
 
-export function replyMime({ answered, owner, text, key, nowMs, newId }: ReplyInput): Uint8Array {
+export function replyMime({ answered, owner, text, key, nowMs }: ReplyInput): Uint8Array {
   const headers = [
     `From: ${mailboxHeader(owner)}`,
     ...recipientHeader(recipientsOf(answered, owner)),
     `Subject: ${encodeWords(replySubject(answered.subject), 'Subject: '.length)}`,
     `Date: ${dateHeader(nowMs)}`,
-    `Message-ID: <${token(newId())}@${domainOf(owner.address)}>`,
+    `Message-ID: <${messageIdOf(key, owner)}>`,
     ...threadHeaders(answered),
     `${DRAFT_KEY_HEADER}: ${token(key)}`,
     'MIME-Version: 1.0',
@@ -48,6 +47,45 @@ export function replyMime({ answered, owner, text, key, nowMs, newId }: ReplyInp
   ]
   const body = Buffer.from(replyText(text).replaceAll('\n', '\r\n'), 'utf8').toString('base64')
   return Buffer.from(`${headers.join('\r\n')}\r\n\r\n${folded(body)}\r\n`, 'ascii')
+}
+
+export type SentInput = {
+  owner: Mailbox
+  /** One address, as the settings have it. */
+  to: string
+  subject: string
+  text: string
+  key: string
+  answered: VisibleMessage | undefined
+  nowMs: number
+}
+
+/** A mail that a program sends: to one address, and so that no program answers it (RFC 3834). */
+export function sentMime({ owner, to, subject, text, key, answered, nowMs }: SentInput): Uint8Array {
+  const recipient = mailboxHeader({ name: '', address: to })
+  if (recipient !== to) throw new TidemarkError('Mail has nobody to go to.', { kind: 'bug' })
+  const headers = [
+    `From: ${mailboxHeader(owner)}`,
+    `To: ${recipient}`,
+    `Subject: ${encodeWords(oneLineOf(subject), 'Subject: '.length)}`,
+    `Date: ${dateHeader(nowMs)}`,
+    `Message-ID: <${messageIdOf(key, owner)}>`,
+    ...(answered ? threadHeaders(answered) : []),
+    'Auto-Submitted: auto-generated',
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    'Content-Transfer-Encoding: base64',
+  ]
+  const body = cutText(plainLines(text), BODY_CHARS_MAX).replaceAll('\n', '\r\n')
+  return Buffer.from(
+    `${headers.join('\r\n')}\r\n\r\n${folded(Buffer.from(body).toString('base64'))}\r\n`,
+    'ascii',
+  )
+}
+
+/** Known before the message is made. */
+export function messageIdOf(key: string, owner: Mailbox): string {
+  return `tidemark.${token(key)}@${domainOf(owner.address)}`
 }
 
 /** What the body of a draft says. */

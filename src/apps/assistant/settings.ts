@@ -1,4 +1,5 @@
 /** The settings of the assistant, and what they mean. What a user chooses for a mailbox is in account.ts. */
+import { type GmailReach, gmailReachOf } from '../../cloud/gmail/budgets.ts'
 import { gmailSection } from '../../cloud/gmail/settings.ts'
 import { modelsSection } from '../../cloud/models/settings.ts'
 import { defineSection, type SectionValues, text, url, whole } from '../../config/section.ts'
@@ -16,6 +17,11 @@ export const assistSection = defineSection('assist', {
     'how often the whole inbox, all labels and all drafts are compared: finds what pushes and history missed',
   ),
   scan_days: whole({ min: 1, max: 3_650 }, 10, 'how old mail may be that such a scan sorts'),
+  backlog_max: whole(
+    { min: 0, max: 1_000_000 },
+    50,
+    'how many mails a scan gives to a model that costs money before it asks you, with what it would cost',
+  ),
   attempts: whole({ min: 1, max: 20 }, 3, 'tries of a job before it fails'),
   model_wait_minutes: whole(
     { min: 0, max: 1440 },
@@ -48,15 +54,10 @@ declare module '../../config/settings.ts' {
 
 const MINUTE_MS = 60_000
 
-export type AssistSettings = {
-  apiUrl: string
-  tokenUrl: string
-  unitsPerMinute: number
-  priceOfGet: number
-  requestsPerSecond: { start: number; max: number }
-  workers: { start: number; max: number }
+export type AssistSettings = GmailReach & {
   fullScanMs: number
   scanDays: number
+  backlogMax: number
   attempts: number
   modelWaitMs: number
   followUpDays: number
@@ -66,16 +67,13 @@ export type AssistSettings = {
 /** What a test or a command says about one run, over the configuration. */
 export type AssistOverrides = Partial<AssistSettings>
 
-export function assistSettingsOf({ gmail, assist }: Config, overrides: AssistOverrides = {}): AssistSettings {
+export function assistSettingsOf(config: Config, overrides: AssistOverrides = {}): AssistSettings {
+  const { assist } = config
   return {
-    apiUrl: gmail.api_url,
-    tokenUrl: gmail.token_url,
-    unitsPerMinute: gmail.units_per_minute,
-    priceOfGet: gmail.price_of_get,
-    requestsPerSecond: { start: gmail.requests_per_second_start, max: gmail.requests_per_second_max },
-    workers: { start: Math.min(gmail.workers_start, gmail.workers_max), max: gmail.workers_max },
+    ...gmailReachOf(config),
     fullScanMs: assist.full_scan_minutes * MINUTE_MS,
     scanDays: assist.scan_days,
+    backlogMax: assist.backlog_max,
     attempts: assist.attempts,
     modelWaitMs: assist.model_wait_minutes * MINUTE_MS,
     followUpDays: assist.follow_up_days,

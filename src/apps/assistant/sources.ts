@@ -59,10 +59,10 @@ export function assistSources(place: AppPlace, assist: Assist): Sources {
 function sourceStatus(name: string, status: AssistStatus | undefined): SourceStatus {
   if (!status)
     return { text: 'not onboarded', isOpen: false, isWrong: false, bad: 0, json: { account: name } }
-  const { onTheirWay, lastSyncAtMs } = status
+  const { onTheirWay, held, lastSyncAtMs } = status
   return {
     text: balanceText(status),
-    isOpen: lastSyncAtMs === null || onTheirWay > 0,
+    isOpen: lastSyncAtMs === null || onTheirWay > held,
     isWrong: false,
     bad: 0,
     json: status,

@@ -73,21 +73,23 @@ export async function assistStatus(
   return all
 }
 
-export function balanceText({ inbox, classified, skipped, onTheirWay }: Balance): string {
+export function balanceText({ inbox, classified, skipped, onTheirWay, held }: Balance): string {
   const parts = [`${formatCount(classified)} classified`, `${formatCount(skipped)} skipped`]
-  parts.push(`${formatCount(onTheirWay)} on their way`)
+  const waits = held === 0 ? '' : `, ${formatCount(held)} of them when you agree to the cost`
+  parts.push(`${formatCount(onTheirWay)} on their way${waits}`)
   return `inbox ${formatCount(inbox)} = ${parts.join(' + ')}`
 }
 
 export function syncStateOf(status: AssistStatus): SyncState {
-  const { inbox, onTheirWay, failedJobs, lastSyncAtMs } = status
-  const phase = lastSyncAtMs === null ? 'discovering' : onTheirWay > 0 ? 'processing' : 'idle'
+  const { inbox, onTheirWay, held, failedJobs, lastSyncAtMs } = status
+  const isAtWork = onTheirWay > held
+  const phase = lastSyncAtMs === null ? 'discovering' : isAtWork ? 'processing' : 'idle'
   return {
     processed: inbox - onTheirWay,
     total: inbox,
     failed: failedJobs,
     lastSyncAtMs,
-    phase: failedJobs > 0 && onTheirWay > 0 ? 'failed' : phase,
+    phase: failedJobs > 0 && isAtWork ? 'failed' : phase,
     title: 'Mail assistant',
   }
 }
@@ -112,6 +114,12 @@ export async function lookAtAssist(ledger: Ledger): Promise<AppLook> {
       for (const { account, active, problem, problemCode, watchProblem } of await tables.accounts()) {
         if (!active) continue
         const stream = streamOf(account)
+        const { held } = await tables.balance(account)
+        if (held > 0) {
+          const mails = `${formatCount(held)} ${held === 1 ? 'mail' : 'mails'} of ${account}`
+          const how = 'tidemark assist costs --estimate says how much, tidemark assist run --yes agrees'
+          needs.push({ stream, text: `${mails} wait, because sorting them costs money: ${how}.` })
+        }
         if (problemCode === 'model-refused') {
           needs.push({ stream, text: `The assistant of ${account} writes no drafts: ${problem}` })
         }

@@ -16,12 +16,14 @@ import { type JobRequest, type Outcome, type RunContext, request } from '../../e
 import type { Lane } from '../../ledger/contract.ts'
 import type { AssistAccount } from './account.ts'
 import { LABELS } from './contract.ts'
+import { draftIds } from './conversation.ts'
 import type { AssistKinds, SyncPayload } from './jobs.ts'
 import { ensureLabels, hasOtherNames, labelNamesOf } from './labels.ts'
 import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
 import {
   type AccountRow,
   checkWanted,
+  decideBacklog,
   dropPush,
   isLaterHistory,
   moveCursor,
@@ -47,7 +49,7 @@ export async function runSync(kinds: AssistKinds, job: SyncJob): Promise<Outcome
     ? await withLabels(job, opened)
     : opened
   const isFull =
-    forceFull || row.fullWanted || row.cursor === null || isDue || account.labels !== opened.labels
+    forceFull || row.fullWanted > 0 || row.cursor === null || isDue || account.labels !== opened.labels
   const found = isFull ? undefined : await followHistory(kinds, job, account, row.cursor!)
   const seenTo = found?.historyId ?? (await scan(kinds, job, account))
   if (isUnreadable(row, seenTo) && triesOf(job) < UNREADABLE_MAX) {
@@ -122,7 +124,7 @@ async function followHistory(
       await touchThreads(tx, account.name, touched, nowMs)
       await noteMessages(tx, account.name, arrivals, nowMs)
       await settleMessages(tx, account.name, news.deleted, { state: 'gone', reason: 'it was deleted', nowMs })
-      await moveCursor(tx, account.name, { cursor: historyId, full: false, nowMs })
+      await moveCursor(tx, account.name, { cursor: historyId, full: undefined, nowMs })
     },
   })
   return { historyId, changes: changes.length }
@@ -157,7 +159,7 @@ async function scan(kinds: AssistKinds, job: SyncJob, opened: AssistAccount): Pr
     jobs: wishJobs(kinds, name, wishes),
     effects: async (tx) => {
       await touchThreads(tx, name, wishes.keys(), nowMs)
-      await moveCursor(tx, name, { cursor: historyId, full: true, nowMs })
+      await moveCursor(tx, name, { cursor: historyId, full: { wanted: account.row.fullWanted }, nowMs })
     },
   })
   return historyId
@@ -186,6 +188,7 @@ async function scanInbox(
   labelled: ReadonlySet<string>,
 ): Promise<void> {
   const { settings, clock, tables } = kinds
+  const free = !kinds.models.mayCost()
   const query = `in:inbox newer_than:${settings.scanDays}d`
   let pageToken: string | undefined
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -204,7 +207,7 @@ async function scanInbox(
     const nowMs = clock.now()
     if (arrivals.length > 0) {
       await job.commit({
-        jobs: classifyJobs(kinds, account.name, arrivals, 'bulk'),
+        jobs: free ? classifyJobs(kinds, account.name, arrivals, 'bulk') : [],
         effects: async (tx) => {
           await touchThreads(
             tx,
@@ -212,14 +215,20 @@ async function scanInbox(
             arrivals.map(({ threadId }) => threadId),
             nowMs,
           )
-          await noteMessages(tx, account.name, arrivals, nowMs)
+          await noteMessages(tx, account.name, arrivals, nowMs, free ? 'waiting' : 'held')
         },
       })
     }
     pageToken = answer.nextPageToken
-    if (pageToken === undefined) return
+    if (pageToken === undefined) break
   }
-  throw endless('inbox')
+  if (pageToken !== undefined) throw endless('inbox')
+  // What goes on its way here gets its jobs with what else was left behind.
+  const { held } = await tables.balance(account.name)
+  if (free && held === 0) return
+  await job.commit({
+    effects: (tx) => decideBacklog(tx, account.name, { free, max: settings.backlogMax }),
+  })
 }
 
 /**
@@ -285,26 +294,27 @@ async function compareDrafts(
 ): Promise<void> {
   const open = await kinds.tables.openDrafts(account.name)
   if (open.length === 0) return
-  const there = new Map<string, string>()
-  let pageToken: string | undefined
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const answer = await account.client.drafts({
-      signal: job.signal,
-      ...(pageToken !== undefined && { pageToken }),
-    })
-    for (const { id, messageId } of answer.drafts) there.set(id, messageId)
-    pageToken = answer.nextPageToken
-    if (pageToken === undefined) break
-  }
-  if (pageToken !== undefined) throw endless('list of drafts')
+  const there = await draftIds(account, job.signal)
   for (const { draftId, messageId, thread, state } of open) {
     if (state === 'intended') continue
-    if (draftId === null || there.get(draftId) !== messageId) addWish(wishes, thread, 'cleanup')
+    const isThere = draftId !== null && there.get(messageId ?? '') === draftId
+    if (!isThere) addWish(wishes, thread, 'cleanup')
   }
 }
 
-/** Conversations whose job was lost or failed for good: it is asked for again. */
-async function leftBehind(kinds: AssistKinds, job: SyncJob, { name }: AssistAccount): Promise<void> {
+/** What only other settings of the models can change. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'no-model',
+  'model-refused',
+  'model-not-configured',
+  'model-budget',
+])
+
+/** Conversations whose job was lost or failed for good: it is asked for again, unless it would be refused again. */
+async function leftBehind(kinds: AssistKinds, job: SyncJob, { name, row }: AssistAccount): Promise<void> {
+  const isWanted = job.payload.forceFull || row.fullWanted > 0
+  const isRefused =
+    !isWanted && row.refusedBy !== null && row.refusedBy === (await kinds.models.fingerprint(name))
   let after = ''
   for (let page = 0; page < PAGES_MAX; page++) {
     const threads = await kinds.tables.waitingThreads(name, after, PART)
@@ -318,7 +328,10 @@ async function leftBehind(kinds: AssistKinds, job: SyncJob, { name }: AssistAcco
   for (let page = 0; page < PAGES_MAX; page++) {
     const records = await kinds.tables.page(name, { status: 'pending', after, limit: PART })
     const waiting = records.filter(
-      ({ category, problemCode }) => category === 'needs_response' && problemCode !== 'model-unusable',
+      ({ category, problemCode }) =>
+        category === 'needs_response' &&
+        problemCode !== 'model-unusable' &&
+        !(isRefused && REFUSALS.has(problemCode ?? '')),
     )
     if (waiting.length > 0) {
       await job.commit({

@@ -50,6 +50,17 @@ describe('a model', () => {
     assert.equal((await w.tables.account(ANN))!.problemCode, null)
   })
 
+  test('that is too slow is no answer: it is asked again, and the call that nobody waited for is counted', async () => {
+    const w = await begun({ modelSeconds: 1 })
+    w.sim.faults.set({ rules: [{ do: 'stall', ms: null, service: 'models', max: 2 }] })
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    const record = (await w.record(threadId))!
+    assert.deepEqual([record.by, record.status, record.problem], ['model', 'drafted', null])
+    const calls = await w.worker.calls.calls({ accounts: [ANN], threadId, limit: 10 })
+    assert.equal(calls.filter(({ code }) => code === 'model-down').length, 2)
+  })
+
   test('that talks nonsense leaves mail to the user, with little confidence, and no nonsense in a draft', async () => {
     const w = await begun()
     w.sim.models.quirks.isNonsense = true
@@ -105,7 +116,13 @@ describe('a history', () => {
     assert.equal((await w.record(asked.threadId))!.status, 'drafted')
     assert.equal((await w.record(odd.threadId))!.category, 'fyi')
     assert.deepEqual(await w.labelsOn(odd.threadId), ['fyi'])
-    assert.deepEqual(await w.tables.balance(ANN), { inbox: 3, classified: 3, skipped: 0, onTheirWay: 0 })
+    assert.deepEqual(await w.tables.balance(ANN), {
+      inbox: 3,
+      classified: 3,
+      skipped: 0,
+      onTheirWay: 0,
+      held: 0,
+    })
     await w.sync(ANN, { full: true })
     assert.equal((await w.record(asked.threadId))!.by, 'user')
   })

@@ -69,14 +69,6 @@ export function accountOf(stream: string): string {
   return stream.slice('mail:'.length)
 }
 
-export function unitsOf(account: string): string {
-  return `gmail-units:${account}`
-}
-
-export function requestsOf(account: string): string {
-  return `gmail-requests:${account}`
-}
-
 /** The address where it can be a folder's name on every system; a hash tells apart what would become the same. */
 export function folderName(account: string): string {
   const plain = account.toLowerCase()

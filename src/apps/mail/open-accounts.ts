@@ -5,23 +5,14 @@ import { asTidemarkError, UsageError } from '../../base/errors.ts'
 import type { Vault } from '../../base/vault.ts'
 import { lazyTokens } from '../../cloud/account-tokens.ts'
 import { openAccountTokens } from '../../cloud/gmail/auth.ts'
+import { gmailBudgets, gmailPace, unitsOf } from '../../cloud/gmail/budgets.ts'
 import { GmailClient, type Pace, type TokenSource } from '../../cloud/gmail/client.ts'
 import { pricesOf } from '../../cloud/gmail/prices.ts'
 import type { Fetch } from '../../cloud/oauth.ts'
-import type { BudgetSpec } from '../../engine/index.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import { type Account, type Accounts, OWNER_ID } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import {
-  choicesOf,
-  folderName,
-  type MailAccount,
-  type MailAccounts,
-  requestsOf,
-  SERVICE,
-  streamOf,
-  unitsOf,
-} from './account.ts'
+import { choicesOf, folderName, type MailAccount, type MailAccounts, SERVICE, streamOf } from './account.ts'
 import { CallWatch } from './call-watch.ts'
 import { noticeLosses } from './losses.ts'
 import type { MailSettings } from './settings.ts'
@@ -46,32 +37,6 @@ export type OpenAccountsInput = {
 
 /** A connection that says nothing for this long is given up. */
 const SILENCE_MAX_MS = 60_000
-
-/** A batch of 50 large messages may take a while; slower than this, everyone slows down. */
-const LATENCY_P95_MAX_MS = 45_000
-/**
- * Gmail counts over a minute. A batch comes in one piece, and a busy machine sends some late: at the full rate some
- * minutes hold one batch too many, and a refusal costs 5 % of the two minutes around it. Measured at 6,000 units a
- * minute: of the full rate 91 % are used, of this one all.
- */
-const PACED_SHARE = 0.96
-
-/** The budgets of these accounts: units are the price that the service puts on calls, requests go over the wire. */
-export function mailBudgets(accounts: readonly string[], settings: MailSettings): Record<string, BudgetSpec> {
-  const units: BudgetSpec = {
-    rate: (settings.unitsPerMinute / 60) * PACED_SHARE,
-    workers: settings.workers,
-    latencyP95MaxMs: LATENCY_P95_MAX_MS,
-  }
-  const { start, max } = settings.requestsPerSecond
-  const requests: BudgetSpec = { rate: start, rateMax: Math.max(start, max), rateMin: Math.min(start, 1) }
-  return Object.fromEntries(
-    accounts.flatMap((name) => [
-      [unitsOf(name), units],
-      [requestsOf(name), requests],
-    ]),
-  )
-}
 
 export async function openMailAccounts(input: OpenAccountsInput): Promise<MailAccounts> {
   const registry = new AccountRegistry(input)
@@ -179,7 +144,7 @@ class AccountRegistry implements MailAccounts {
     const here = limits()
     if (!here) return
     for (const name of names) this.#paced.add(name)
-    for (const [budget, spec] of Object.entries(mailBudgets(names, settings))) here.budget(budget, spec)
+    for (const [budget, spec] of Object.entries(gmailBudgets(names, settings))) here.budget(budget, spec)
   }
 }
 
@@ -264,22 +229,7 @@ function tokensOf({ accounts, vault, settings, clock, fetch }: OpenAccountsInput
   )
 }
 
-/** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */
-function paceOf({ limits, settings }: OpenAccountsInput, name: string, calls: CallWatch): Pace {
-  const [units, requests] = [unitsOf(name), requestsOf(name)]
-  return async (call, fn) => {
-    const here = limits()
-    const watched = (signal: AbortSignal | undefined) => calls.watch(() => fn(signal))
-    if (!here) return watched(call.signal)
-    const wait = call.signal ? { signal: call.signal } : {}
-    // Now, not when the account was opened: settings change while it is open.
-    const specs = mailBudgets([name], settings)
-    // Units first: a request that waits for them is not on the wire yet, and must not count as one that is slow.
-    return here
-      .budget(units, specs[units]!)
-      .call(call.units, () => here.budget(requests, specs[requests]!).call(1, watched, wait), {
-        ...wait,
-        name: call.method,
-      })
-  }
+function paceOf({ limits, settings }: OpenAccountsInput, account: string, calls: CallWatch): Pace {
+  const pace = gmailPace({ account, reach: settings, limits })
+  return (call, fn) => pace(call, (signal) => calls.watch(() => fn(signal)))
 }

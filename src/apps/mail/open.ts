@@ -1,13 +1,15 @@
 /** Mail in a process: its tables, the archives of its accounts, its kinds of jobs, and its clean-ups. */
+
 import { defineIndexing } from '../../app/documents.ts'
 import type { AppPlace } from '../../app/runtime.ts'
+import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { WantedDocuments } from '../../search/wanted.ts'
 import { HtmlRenderer } from './api/html-renderer.ts'
 import { cleanUpJobs } from './clean-up/jobs.ts'
 import { CleanUpRuns } from './clean-up/runs.ts'
 import { mailOffer } from './documents.ts'
 import { jobsOf, mailKinds } from './jobs.ts'
-import { mailBudgets, openMailAccounts } from './open-accounts.ts'
+import { openMailAccounts } from './open-accounts.ts'
 import { mailRuntime, type OpenMail } from './runtime.ts'
 import { type MailOverrides, mailSettingsOf } from './settings.ts'
 import { mailSources } from './sources.ts'
@@ -59,7 +61,7 @@ export async function openMail(place: AppPlace): Promise<OpenMail> {
       return cleanUpRuns
     },
     jobs: [...jobsOf(kinds), ...cleanUpJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles })],
-    budgets: () => mailBudgets(mail.names(), settings),
+    budgets: () => gmailBudgets(mail.names(), settings),
     workersMin: () => config.gmail.workers_max + WORKERS_BESIDES,
     metadata: async () => [
       { target: 'ledger', used: await tables.metadataBytes(), max: settings.metadataBytesMax },

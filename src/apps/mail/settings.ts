@@ -1,5 +1,6 @@
 /** The settings of mail, and what they mean. */
 import { join } from 'node:path'
+import { type GmailReach, gmailReachOf } from '../../cloud/gmail/budgets.ts'
 import { gmailSection } from '../../cloud/gmail/settings.ts'
 import { about, bytes, choice, defineSection, type SectionValues, text, whole } from '../../config/section.ts'
 import type { Config } from '../../config/settings.ts'
@@ -38,15 +39,9 @@ declare module '../../config/settings.ts' {
   }
 }
 
-export type MailSettings = {
+export type MailSettings = GmailReach & {
   /** Where archives are: a folder for each account. */
   folder: string
-  apiUrl: string
-  tokenUrl: string
-  unitsPerMinute: number
-  priceOfGet: number
-  requestsPerSecond: { start: number; max: number }
-  workers: { start: number; max: number }
   slice: Granularity | 'auto'
   sliceByLabel: string | undefined
   batch: number
@@ -62,22 +57,11 @@ export type MailOverrides = Partial<Pick<MailSettings, 'sinceMs'>> & {
   onlyReads?: boolean
 }
 
-export function mailSettingsOf(
-  { gmail, mail }: Config,
-  home: string,
-  overrides: MailOverrides = {},
-): MailSettings {
+export function mailSettingsOf(config: Config, home: string, overrides: MailOverrides = {}): MailSettings {
+  const { mail } = config
   return {
     folder: join(home, 'mail'),
-    apiUrl: gmail.api_url,
-    tokenUrl: gmail.token_url,
-    unitsPerMinute: gmail.units_per_minute,
-    priceOfGet: gmail.price_of_get,
-    requestsPerSecond: { start: gmail.requests_per_second_start, max: gmail.requests_per_second_max },
-    workers: {
-      start: Math.min(gmail.workers_start, gmail.workers_max),
-      max: gmail.workers_max,
-    },
+    ...gmailReachOf(config),
     slice: mail.slice,
     sliceByLabel: mail.slice_by_label,
     batch: mail.batch,

@@ -1,9 +1,11 @@
 /** Mailboxes as sources: how one is brought up to date, how far it is, and what a sync shows on its way. */
+
 import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
 import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
 import { formatCount, formatDuration, formatShare } from '../../base/format.ts'
-import { SERVICE, streamOf, unitsOf } from './account.ts'
+import { unitsOf } from '../../cloud/gmail/budgets.ts'
+import { SERVICE, streamOf } from './account.ts'
 import type { OpenMail } from './runtime.ts'
 import { balanceText, type MailStatus, mailStatus } from './status.ts'
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { defineIndexing } from '../../app/documents.ts'
 import { systemClock } from '../../base/clock.ts'
 import { openVault } from '../../base/vault.ts'
+import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { connectGmail } from '../../cloud/simulated-accounts.suite.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
 import { Accounts } from '../../ledger/accounts.ts'
@@ -17,7 +18,7 @@ import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { type MailAccount, type MailAccounts, streamOf } from './account.ts'
 import { mailOffer } from './documents.ts'
 import { jobsOf, type MailKinds, mailKinds } from './jobs.ts'
-import { mailBudgets, openMailAccounts } from './open-accounts.ts'
+import { openMailAccounts } from './open-accounts.ts'
 import type { MailSettings } from './settings.ts'
 import { MailTables } from './store/tables.ts'
 
@@ -119,7 +120,7 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
       })
     : undefined
   const kinds = mailKinds({ accounts, tables, ledger, clock: systemClock, settings, indexing })
-  engine = await createEngine({ ledger, jobs: jobsOf(kinds), budgets: mailBudgets([ADDRESS], settings) })
+  engine = await createEngine({ ledger, jobs: jobsOf(kinds), budgets: gmailBudgets([ADDRESS], settings) })
   const running = engine
   await running.start()
   const stream = streamOf(ADDRESS)

@@ -339,6 +339,15 @@ export class GmailClient {
     return this.#call('drafts.update', call, draftRefSchema, id, options)
   }
 
+  /**
+   * As the draft is now, and at most once: a draft that was sent is none any more, and a second call fails with
+   * `not-found`. The one call that sends.
+   */
+  async sendDraft(id: string, options: CallOptions = {}): Promise<MessageRef> {
+    this.#check([id], 1)
+    return await this.#call('drafts.send', this.#post('/drafts/send', { id }), messageRefSchema, id, options)
+  }
+
   /** Says nothing about ids that do not exist. */
   async batchModify(edit: LabelEdit & { ids: readonly string[] }, options: CallOptions = {}): Promise<void> {
     this.#check(edit.ids, EDIT_IDS_MAX)

@@ -22,6 +22,7 @@ const CURRENT = {
   'drafts.get': 5,
   'drafts.create': 10,
   'drafts.update': 15,
+  'drafts.send': 100,
   'history.list': 2,
   'labels.list': 1,
   'labels.get': 1,

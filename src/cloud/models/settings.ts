@@ -110,6 +110,17 @@ export function priceOf(settings: ModelsSettings, model: string): Price {
   }
 }
 
+/** It has a price, or is somebody else's machine and nobody said what it costs. */
+export function mayCost(settings: ModelsSettings, model: string): boolean {
+  const { input, output } = priceOf(settings, model)
+  const isPriced = settings.prices.some((one) => one.model === model)
+  return input > 0 || output > 0 || !(isPriced || isHere(settings))
+}
+
+function isHere({ base_url }: ModelsSettings): boolean {
+  return base_url !== undefined && isLoopback(new URL(base_url).hostname)
+}
+
 /** Those that the settings name, for a purpose or with a price: no others are asked, whoever wants them. */
 export function isConfigured(settings: ModelsSettings, model: string): boolean {
   const { model: all, classify_model, draft_model, context_model, agent_model, prices } = settings
@@ -121,7 +132,7 @@ export type ModelsFinding = { level: 'ok' | 'warning' | 'problem'; text: string;
 
 /** What can be said of the settings without asking anybody. */
 export function lookAtModels(settings: ModelsSettings): ModelsFinding[] {
-  const { provider, base_url, api_key, model, prices, input_price, output_price } = settings
+  const { provider, api_key, model, prices, input_price, output_price } = settings
   if (provider === 'off') {
     return [{ level: 'ok', text: 'none is configured: mail is sorted without one, and drafts wait' }]
   }
@@ -134,8 +145,7 @@ export function lookAtModels(settings: ModelsSettings): ModelsFinding[] {
     const hint = 'Set models.api_key, or TIDEMARK_MODELS_API_KEY.'
     return [{ level: 'problem', text: `there is no key for ${provider}`, hint }]
   }
-  const isHere = base_url !== undefined && isLoopback(new URL(base_url).hostname)
-  if (!isHere && input_price === 0 && output_price === 0 && prices.length === 0) {
+  if (!isHere(settings) && input_price === 0 && output_price === 0 && prices.length === 0) {
     const text = `${provider} has no prices: what it costs is not counted, only its tokens are`
     return [{ level: 'warning', text, hint: 'Set models.input_price and models.output_price.' }]
   }

@@ -15,6 +15,7 @@ import { type Agents, type AgentsOptions, type AgentTask, openAgents } from './o
 import { describedMessage } from './router.ts'
 import type { AgentResult } from './run.ts'
 import type { Step } from './store.ts'
+import type { SentMail } from './tools/send.ts'
 
 export const ACCOUNT = 'owner@example.com'
 export const THREAD = 'thread-1'
@@ -40,6 +41,7 @@ export type AgentWorld = {
   /** Drafts that are there, by their keys. */
   drafts: Map<string, { text: string; mime: string }>
   labels: string[]
+  sent: SentMail[]
   asked: Asked[]
   notes: string[]
   script: Script
@@ -89,7 +91,9 @@ export async function startAgents(
     fetch: async () => {
       throw new Error('nothing is asked of the web here')
     },
-    resolve: async () => ['93.184.216.34'],
+    web: async () => {
+      throw new Error('nothing is asked of the web here')
+    },
     env: {},
     home,
     newId: () => `id-${++ids}`,
@@ -113,6 +117,7 @@ export async function startAgents(
     acts: [],
     drafts: new Map(),
     labels: [],
+    sent: [],
     asked: [],
     notes: [],
     script: () => ({ text: 'Nothing to do.' }),
@@ -144,6 +149,12 @@ export async function startAgents(
           w.drafts.set(draft.key, { text: draft.text, mime: Buffer.from(draft.mime).toString() })
           point('after a draft')
           return { outcome }
+        },
+        send: async (mail) => {
+          point('before a mail is sent')
+          if (!w.sent.some(({ key }) => key === mail.key)) w.sent.push(mail)
+          point('after a mail is sent')
+          return 'sent'
         },
         applyLabel: async (role) => {
           point('before a label')

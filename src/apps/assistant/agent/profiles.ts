@@ -2,7 +2,7 @@
  * What an agent is: its words, its limits, and the closed list of what it may do. All of it is least where nothing is
  * said: a profile that names no tool can do nothing but read the mail that came and say something about it.
  *
- * Code holds a run to its profile, not the prompt: see run.ts. No profile can send mail, because nothing here can.
+ * Code holds a run to its profile, not the prompt: see run.ts. A profile that names nobody in `send_to` cannot send.
  */
 import { z } from 'zod'
 
@@ -13,6 +13,7 @@ export const TOOL_NAMES = [
   'apply_label',
   'escalate',
   'http_get',
+  'send',
 ] as const
 export type ToolName = (typeof TOOL_NAMES)[number]
 
@@ -39,6 +40,16 @@ const path = z
   .max(500)
   .regex(/^\/[\w./~-]*$/, 'must be a path, such as /orders/')
 
+/** One address, and nothing that could be read as another: no name, no comment, no letters that look like others. */
+const recipient = z
+  .string()
+  .max(254)
+  .transform((one) => one.toLowerCase())
+  .refine(
+    (one) => /^[a-z0-9][a-z0-9._+-]{0,63}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/.test(one),
+    'must be one address, such as bob@example.com',
+  )
+
 export const httpAllowance = z.strictObject({
   host,
   /** What addresses begin with: a whole path, or up to a slash. */
@@ -62,23 +73,30 @@ export const mcpAllowance = z.strictObject({
 })
 export type McpAllowance = z.output<typeof mcpAllowance>
 
-export const agentProfile = z.strictObject({
-  name,
-  /** That of the purpose `agent` where it is left out. */
-  model: z.string().max(200).default(''),
-  temperature: z.number().min(0).max(2).default(0),
-  max_iterations: z.int().min(1).max(ITERATIONS_MAX).default(ITERATIONS_DEFAULT),
-  system_prompt: z.string().max(20_000).default(''),
-  /** How the mail is read before the agent sees it. */
-  preprocessor: z.enum(['default', 'helpdesk']).default('default'),
-  tools: z.array(z.enum(TOOL_NAMES)).max(TOOL_NAMES.length).default([]),
-  labels: z
-    .array(z.enum(AGENT_LABELS))
-    .max(AGENT_LABELS.length)
-    .default([...AGENT_LABELS]),
-  http: z.array(httpAllowance).max(50).default([]),
-  mcp: z.array(mcpAllowance).max(20).default([]),
-})
+export const agentProfile = z
+  .strictObject({
+    name,
+    /** That of the purpose `agent` where it is left out. */
+    model: z.string().max(200).default(''),
+    temperature: z.number().min(0).max(2).default(0),
+    max_iterations: z.int().min(1).max(ITERATIONS_MAX).default(ITERATIONS_DEFAULT),
+    system_prompt: z.string().max(20_000).default(''),
+    /** How the mail is read before the agent sees it. */
+    preprocessor: z.enum(['default', 'helpdesk']).default('default'),
+    tools: z.array(z.enum(TOOL_NAMES)).max(TOOL_NAMES.length).default([]),
+    labels: z
+      .array(z.enum(AGENT_LABELS))
+      .max(AGENT_LABELS.length)
+      .default([...AGENT_LABELS]),
+    http: z.array(httpAllowance).max(50).default([]),
+    mcp: z.array(mcpAllowance).max(20).default([]),
+    /** To whom `send` sends: to nobody else, and to nobody where it is left out. */
+    send_to: z.array(recipient).max(20).default([]),
+  })
+  .refine(
+    ({ tools, send_to }) => tools.includes('send') === send_to.length > 0,
+    'the tool send and send_to, which says to whom, belong together',
+  )
 export type AgentProfile = z.output<typeof agentProfile>
 
 export const agentProfiles = z

@@ -26,7 +26,7 @@ describe('a profile', () => {
     assert.equal(max_iterations, 10)
   })
 
-  test('cannot name a tool that sends, a label that starts work, or a host that is no public name', () => {
+  test('cannot send without naming to whom, nor name a label that starts work, or a host that is no public name', () => {
     const wrong: object[] = [
       { tools: ['send_email'] },
       { tools: ['send'] },

@@ -7,6 +7,7 @@ import { done, doneSchema } from '../../../app/schemas.ts'
 import { pauseNote } from '../../../app/sync-request.ts'
 import { settingsOf, streamOf } from '../account.ts'
 import { changeSettings, requestSync, switchAccount } from '../actions.ts'
+import { agreeToBacklog, backlogOf, backlogText } from '../backlog.ts'
 import { type Briefing, briefingOf } from '../briefing.ts'
 import { settingsFromToml, settingsToToml } from '../config-import.ts'
 import { CATEGORIES } from '../contract.ts'
@@ -37,7 +38,7 @@ export async function accountViews(
 }
 
 async function accountView({ assist }: AssistServices, status: AssistStatus): Promise<AssistAccountView> {
-  const { account, active, inbox, classified, skipped, onTheirWay, draftsWaiting, counts } = status
+  const { account, active, inbox, classified, skipped, onTheirWay, held, draftsWaiting, counts } = status
   const { models, cap, today } = await assist.models.status(account)
   return {
     account,
@@ -46,6 +47,8 @@ async function accountView({ assist }: AssistServices, status: AssistStatus): Pr
     classified,
     skipped,
     onTheirWay,
+    held,
+    backlog: held === 0 ? null : backlogText(await backlogOf(assist, account)),
     draftsWaiting,
     byCategory: CATEGORIES.map((category) => ({
       category,
@@ -134,6 +137,26 @@ export const startSync = route('POST /api/assist/sync', {
       begun.map((name) => ({ name, stream: streamOf(name) })),
     )
     return done(`New mail is looked for: ${begun.join(', ')}.${held}${await noteWithoutEngine(services)}`)
+  },
+})
+
+export const agreeToCosts = route('POST /api/assist/accounts/{account}/backlog', {
+  status: 202,
+  summary: 'Agrees to what sorting the mail that waits costs: it is sorted, within the caps',
+  access: 'member',
+  errors: [404, 409],
+  params: accountParams,
+  answer: doneSchema,
+  handle: async ({ params, user }, services) => {
+    const { engine, assist } = services
+    const account = await ownMailbox(services, user, {
+      account: params.account,
+      what: 'agreed to the cost of sorting',
+    })
+    if (!(await agreeToBacklog({ engine, kinds: assist.kinds }, account))) {
+      throw conflict('The assistant is switched off for this mailbox.', { code: 'no-account' })
+    }
+    return done(`What waits is sorted.${await noteWithoutEngine(services)}`)
   },
 })
 

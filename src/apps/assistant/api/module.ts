@@ -6,6 +6,7 @@ import { balanceText } from '../status.ts'
 import {
   accountViews,
   addAccount,
+  agreeToCosts,
   changeAccount,
   getAccounts,
   getBriefing,
@@ -57,6 +58,7 @@ export const assistModule: ServerModule<AssistServices> = {
     addAccount,
     changeAccount,
     startSync,
+    agreeToCosts,
     getSettings,
     putSettings,
     getCosts,

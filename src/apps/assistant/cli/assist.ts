@@ -9,8 +9,9 @@ import { CATEGORIES } from '../contract.ts'
 
 const SYNC_HELP = `
 Looks at what came into the inbox since the last time, sorts it by labels, and writes drafts for what needs an answer.
-With --full it looks through the inbox of the last days, too. Nothing is ever sent. With --watch it goes on; so does
-tidemark serve.
+With --full it looks through the inbox of the last days, too. Where a model that costs money would have to read more
+than assist.backlog_max mails that a scan found, they wait until you agree with --yes; new mail is sorted meanwhile.
+With --watch it goes on; so does tidemark serve.
 
 Ends with 0 when all is settled, 1 when something failed or it was stopped before that, 3 when all is settled but
 something needs you.`
@@ -30,7 +31,10 @@ export const assistNoun: AppNoun = {
   sync: {
     description: 'sort new mail and write drafts',
     help: SYNC_HELP,
-    options: [new Option('--full', 'look through the whole inbox of the last days')],
+    options: [
+      new Option('--full', 'look through the whole inbox of the last days'),
+      new Option('--yes', 'agree to what sorting the mail that a scan finds costs'),
+    ],
     part: async () => (await import('./sync.ts')).assistSync,
   },
   status: {
@@ -63,6 +67,7 @@ const addSetup: RegisterVerb = (assist, context) => {
   assist
     .command('run')
     .description('sort and draft until it is stopped: sync --watch')
+    .option('--yes', 'agree to what sorting the mail that a scan finds costs')
     .option(...ACCOUNT)
     .action(async (options) => (await import('./sync.ts')).runAssist(context, options))
   assist

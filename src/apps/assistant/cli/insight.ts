@@ -4,9 +4,9 @@ import { UsageError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { isoTime } from '../../../base/moment.ts'
 import { runView, stepView } from '../api/rules.ts'
+import { backlogOf, backlogText } from '../backlog.ts'
 import { briefingOf } from '../briefing.ts'
 import { evaluateSorting, type Sorter, type SortingReport, type Tally } from '../eval/classify.ts'
-import type { Estimate } from '../models/ask.ts'
 import { classificationOf, classificationSchema, classifyPrompt } from '../prompts.ts'
 import { type AccountOption, chosenAccount, readNumber, withAssist } from './context.ts'
 
@@ -31,10 +31,9 @@ export async function costs(
     const account = await chosenAccount(opened, options)
     const { assist } = opened
     if (options.estimate) {
-      const { onTheirWay } = await assist.tables.balance(account)
-      const estimate = await assist.models.estimate({ account, purpose: 'classify', calls: onTheirWay })
-      if (context.output.json) context.output.value(estimate ?? null)
-      else context.output.line(estimateText(estimate))
+      const backlog = await backlogOf(assist, account, 'all')
+      if (context.output.json) context.output.value(backlog)
+      else context.output.line(backlogText(backlog))
       return
     }
     const rows = await assist.calls.costs({ accounts: [account], days: COST_DAYS })
@@ -54,20 +53,6 @@ export async function costs(
       empty: 'No model was asked in the last 30 days.',
     })
   })
-}
-
-function estimateText(estimate: Estimate | undefined): string {
-  if (!estimate) return 'No model is configured: sorting costs nothing.'
-  const { calls, model, costMicros, inputTokens, outputTokens, basis, days } = estimate
-  const by = basis === 'calls' ? 'by what such calls used lately' : 'by the usual length of mail'
-  const tokens = `${formatCount(Math.round(inputTokens))} tokens in, ${formatCount(Math.round(outputTokens))} out`
-  const when =
-    days === undefined
-      ? '; not even one call fits into the cap of a day'
-      : days > 1
-        ? `; ${days} days with the cap`
-        : ''
-  return `Sorting ${formatCount(calls)} waiting messages with ${model} costs about ${(costMicros / MILLION).toFixed(4)} (${tokens}, ${by})${when}. Drafts come on top.`
 }
 
 /** The labelled mails that come along; changes nothing. With a model, each mail is a call that is counted. */

@@ -6,6 +6,7 @@ import { formatCount } from '../../../base/format.ts'
 import { distance } from '../../../base/moment.ts'
 import { readAttendance } from '../../../engine/observe/engines.ts'
 import { assistApp } from '../app.ts'
+import { backlogOf, backlogText } from '../backlog.ts'
 import { assistRuntime } from '../runtime.ts'
 import { type AssistStatus, assistStatus, balanceText } from '../status.ts'
 
@@ -18,9 +19,10 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
   const pause = await pauseOf(openedSources(assistApp, runtime), source)
   const { isAttended } = await readAttendance(ledger)
   const lines = [
-    `${source.name}: ${status.onTheirWay > 0 ? 'mail is being sorted' : 'all mail is sorted'}`,
+    `${source.name}: ${titleOf(status)}`,
     ...(pause ? [`  paused    ${pause.reason}`] : []),
     `  mail      ${balanceText(status)}`,
+    ...(status.held === 0 ? [] : await backlogLines(assist, source.name)),
     ...countLines(status),
     ...timeLines(status, ledger.now()),
     ...(status.problem === null ? [] : [`  problem   ${status.problem.text}`]),
@@ -33,13 +35,26 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
   return { lines, json: { ...status, pauseReason: pause?.reason ?? null }, standing }
 }
 
+function titleOf({ onTheirWay, held }: AssistStatus): string {
+  if (onTheirWay > held) return 'mail is being sorted'
+  return held > 0 ? 'mail waits for you to agree to what it costs' : 'all mail is sorted'
+}
+
+async function backlogLines(
+  assist: Parameters<typeof backlogOf>[0],
+  account: string,
+): Promise<readonly string[]> {
+  const text = backlogText(await backlogOf(assist, account))
+  return [`  backlog   ${text} To agree: tidemark assist run --yes`]
+}
+
 function standingOf(
-  { onTheirWay, lastSyncAtMs, failedJobs }: AssistStatus,
+  { onTheirWay, held, lastSyncAtMs, failedJobs }: AssistStatus,
   { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
 ): Standing {
   if (isPaused || failedJobs > 0) return 'wrong'
-  if (lastSyncAtMs === null || onTheirWay > 0) return isAttended ? 'going' : 'stopped'
-  return 'settled'
+  if (lastSyncAtMs === null || onTheirWay > held) return isAttended ? 'going' : 'stopped'
+  return held > 0 ? 'needs' : 'settled'
 }
 
 function countLines({ counts, draftsWaiting }: AssistStatus): string[] {

@@ -1,24 +1,34 @@
-/** What is the assistant's own about `tidemark assist sync`: the whole inbox may be looked through. */
+/** What is the assistant's own about `tidemark assist sync`: a whole scan, and a yes to its cost. */
 import { type SyncPart, syncSources } from '../../../app/cli/sync.ts'
 import type { CliContext } from '../../../app/command.ts'
+import { requestSync } from '../actions.ts'
 import { assistApp } from '../app.ts'
+import { agreeToBacklog, backlogOf, backlogText } from '../backlog.ts'
 import { assistRuntime } from '../runtime.ts'
-import { wantSync } from '../store/accounts.ts'
 import type { AccountOption } from './context.ts'
 
 export const assistSync: SyncPart = {
-  steps: (_context, { runtime, sources }, { options }) =>
-    options.full === true
-      ? {
-          begin: async (source) => {
-            const { ledger } = assistRuntime(runtime)
-            await ledger.transaction((tx) => wantSync(tx, source.name, { full: true, nowMs: ledger.now() }))
-            await sources.begin(source)
-          },
-        }
-      : {},
+  steps: (context, { runtime, sources }, { options }) => ({
+    begin: async (source) => {
+      const { engine, assist } = assistRuntime(runtime)
+      const place = { engine, kinds: assist.kinds }
+      if (options.yes === true) await agreeToBacklog(place, source.name)
+      else if (options.full === true) await requestSync(place, source.name, { full: true })
+      else await sources.begin(source)
+    },
+    explain: async ({ name }) => {
+      const { assist } = assistRuntime(runtime)
+      const backlog = await backlogOf(assist, name)
+      if (backlog.mails === 0) return
+      context.output.note(`${name}: ${backlogText(backlog)}`)
+      context.output.note('  To agree: tidemark assist run --yes')
+    },
+  }),
 }
 
-export function runAssist(context: CliContext, { account }: AccountOption): Promise<void> {
-  return syncSources(context, assistApp, { wanted: account, options: { watch: true } }, assistSync)
+export function runAssist(
+  context: CliContext,
+  { account, yes }: AccountOption & { yes?: boolean },
+): Promise<void> {
+  return syncSources(context, assistApp, { wanted: account, options: { watch: true, yes } }, assistSync)
 }

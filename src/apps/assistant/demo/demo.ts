@@ -10,6 +10,7 @@ import { seededRandom } from '../../../base/random.ts'
 import { streamOf } from '../account.ts'
 import { requestSync } from '../actions.ts'
 import { assistApp } from '../app.ts'
+import { agreeToBacklog } from '../backlog.ts'
 import { onboard } from '../onboard.ts'
 import { type AssistRuntime, assistRuntime } from '../runtime.ts'
 import { assistSource } from '../sources.ts'
@@ -77,6 +78,8 @@ async function connect({ engine, accounts, vault, assist }: AssistRuntime, addre
   for (let tries = 1; ; tries++) {
     try {
       await onboard({ engine, kinds: assist.kinds, accounts, vault }, address)
+      // The money is simulated, too.
+      await agreeToBacklog({ engine, kinds: assist.kinds }, address)
       return
     } catch (thrown) {
       const { kind } = asTidemarkError(thrown)
@@ -119,7 +122,7 @@ async function summary(runtime: AssistRuntime, address: string): Promise<DemoSum
   return {
     text: `${balanceText(status)}; ${status.draftsWaiting} drafts to review.`,
     isSettled:
-      status.lastSyncAtMs !== null && status.onTheirWay === 0 && (open.length === 0 || status.openJobs === 0),
+      status.lastSyncAtMs !== null && status.onTheirWay === status.held && (open.length === 0 || status.openJobs === 0),
     hasFailed: status.failedJobs > 0,
     paused: (await pauseOf(openedSources(assistApp, runtime), assistSource(address)))?.reason ?? null,
     json: status,

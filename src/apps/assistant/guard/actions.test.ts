@@ -4,12 +4,31 @@ import fc from 'fast-check'
 import { type ActionGrant, checkAction, type RefusalCode, readable } from './actions.ts'
 
 const GRANT: ActionGrant = {
-  tools: ['search_archive', 'read_thread', 'create_draft', 'apply_label', 'escalate', 'http_get'],
+  tools: ['search_archive', 'read_thread', 'create_draft', 'apply_label', 'escalate', 'http_get', 'send'],
   labels: ['fyi', 'done'],
   http: [{ host: 'api.shop.example', paths: ['/orders/', '/status'], queries: ['/orders/'] }],
+  sendTo: ['bob@example.com'],
   threadIds: new Set(['t1']),
   mcpTools: new Set(['mcp_crm_lookup']),
 }
+
+const LOOKALIKES = [
+  'eve@evil.example',
+  'bob@example.com, eve@evil.example',
+  'bob@example.com\r\nBcc: eve@evil.example',
+  'Bob <bob@example.com>',
+  '"bob@example.com" <eve@evil.example>',
+  'eve@evil.example (bob@example.com)',
+  'bob@example.com(eve@evil.example)',
+  'bob+eve@example.com',
+  'bоb@example.com',
+  'bob@exаmple.com',
+  'BOB@example.com.evil.example',
+  'bob@example.com\u200b',
+  ' bob@example.com',
+  'ᵇob@example.com',
+  'bob＠example.com',
+]
 
 function refusal(name: string, input: unknown, grant = GRANT): RefusalCode | undefined {
   const check = checkAction({ name, input }, grant)
@@ -28,6 +47,11 @@ describe('a call of a model', () => {
         'http_get',
         { url: 'https://API.shop.example/orders/1?full=1' },
         { name: 'http_get', url: 'https://api.shop.example/orders/1?full=1' },
+      ],
+      [
+        'send',
+        { to: 'BOB@example.com', text: ' Yes. ' },
+        { name: 'send', to: 'bob@example.com', text: 'Yes.' },
       ],
       ['mcp_crm_lookup', { id: 7 }, { name: 'mcp', tool: 'mcp_crm_lookup', input: { id: 7 } }],
     ]
@@ -52,6 +76,13 @@ describe('a call of a model', () => {
       ['http_get', { url: 'https://api.shop.example/orders/?password=hunter2x' }, 'carries-secret'],
       ['mcp_crm_lookup', { note: 'password: hunter2x' }, 'carries-secret'],
       ['mcp_crm_delete', {}, 'unknown-action'],
+      ['send', { to: 'bob@example.com', text: 'x', cc: 'eve@evil.example' }, 'bad-arguments'],
+      ['send', { to: ['bob@example.com', 'eve@evil.example'], text: 'x' }, 'bad-arguments'],
+      ...LOOKALIKES.map((to): [string, unknown, RefusalCode] => [
+        'send',
+        { to, text: 'x' },
+        'recipient-not-granted',
+      ]),
     ]
     for (const [name, input, code] of refused)
       assert.equal(refusal(name, input), code, `${name} ${JSON.stringify(input)}`)

@@ -4,7 +4,8 @@
  * of this run, the labels of the profile, the hosts and paths of its list. What is not granted is refused with a code
  * and a sentence, which the run records and shows; nothing of a refused call has an effect.
  *
- * There is no action that sends, forwards, deletes, adds a recipient or attaches a file, so that none can be granted.
+ * There is no action that forwards, deletes, adds a recipient or attaches a file, so that none can be granted; the one
+ * that sends does so to addresses that the profile names, compared to the last character.
  */
 import { z } from 'zod'
 import { cutText } from '../../../search/extract/clean-text.ts'
@@ -19,6 +20,8 @@ export type ActionGrant = {
   labels: readonly LabelRole[]
   /** Hosts with the beginnings of paths that may be read, and those of them that may have a query. */
   http: readonly { host: string; paths: readonly string[]; queries: readonly string[] }[]
+  /** Whom it may send to: exact addresses, in small letters. */
+  sendTo: readonly string[]
   /** The thread of the run, and those that a search of this run has found for its owner. */
   threadIds: ReadonlySet<string>
   /** Tools of MCP servers by the names that the model is offered. */
@@ -32,6 +35,7 @@ export type Action =
   | { name: 'apply_label'; label: LabelRole }
   | { name: 'escalate'; reason: string }
   | { name: 'http_get'; url: string }
+  | { name: 'send'; to: string; text: string }
   | { name: 'mcp'; tool: string; input: Record<string, unknown> }
 
 export const ACTIONS = [
@@ -41,6 +45,7 @@ export const ACTIONS = [
   'apply_label',
   'escalate',
   'http_get',
+  'send',
 ] as const
 export type ActionName = (typeof ACTIONS)[number]
 
@@ -52,6 +57,7 @@ export type RefusalCode =
   | 'label-not-granted'
   | 'address-not-granted'
   | 'carries-secret'
+  | 'recipient-not-granted'
 
 export type ActionCheck =
   | { isAllowed: true; action: Action }
@@ -62,6 +68,7 @@ const DRAFT_CHARS_MAX = 20_000
 const REASON_CHARS_MAX = 500
 const URL_CHARS_MAX = 2_000
 const SEGMENT_CHARS_MAX = 64
+const ADDRESS_CHARS_MAX = 320
 const INPUT_CHARS_MAX = 20_000
 
 /** Labels by which a user asks for work, or says that it is done. */
@@ -74,6 +81,10 @@ export const ACTION_ARGUMENTS = {
   apply_label: z.strictObject({ label: z.enum(LABELS) }),
   escalate: z.strictObject({ reason: z.string().trim().min(1).max(REASON_CHARS_MAX) }),
   http_get: z.strictObject({ url: z.string().min(1).max(URL_CHARS_MAX) }),
+  send: z.strictObject({
+    to: z.string().min(1).max(ADDRESS_CHARS_MAX),
+    text: z.string().trim().min(1).max(DRAFT_CHARS_MAX),
+  }),
 } as const satisfies Record<ActionName, z.ZodType>
 
 export function checkAction(call: { name: string; input: unknown }, grant: ActionGrant): ActionCheck {
@@ -112,6 +123,13 @@ function checkGranted(name: ActionName, input: Record<string, string>, grant: Ac
       return allow({ name, reason: readable(input.reason!, REASON_CHARS_MAX) })
     case 'http_get':
       return checkAddress(input.url!, grant)
+    case 'send': {
+      // What is sent to is the profile's own word, not the model's: there is nothing in it to be read in two ways.
+      const to = grant.sendTo.find((one) => one === input.to!.toLowerCase())
+      return to === undefined
+        ? refuse('recipient-not-granted', 'the profile does not name this recipient')
+        : allow({ name, to, text: input.text! })
+    }
   }
 }
 

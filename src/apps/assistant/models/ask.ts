@@ -11,6 +11,7 @@
  * - what may have been charged counts, to the worst case where nobody said how much it was
  * - what a service says of its own failures is never an answer
  */
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { AppPlace } from '../../../app/runtime.ts'
 import { TidemarkError } from '../../../base/errors.ts'
@@ -23,7 +24,13 @@ import type {
   ToolCall,
 } from '../../../cloud/models/conversation.ts'
 import { ModelError } from '../../../cloud/models/errors.ts'
-import { isConfigured, type ModelsSettings, modelFor, priceOf } from '../../../cloud/models/settings.ts'
+import {
+  isConfigured,
+  type ModelsSettings,
+  mayCost,
+  modelFor,
+  priceOf,
+} from '../../../cloud/models/settings.ts'
 import { PURPOSES, type Purpose } from '../contract.ts'
 import type { Cap, Day, ModelCalls, Settlement, Spending } from './store.ts'
 
@@ -90,6 +97,10 @@ export type Models = {
     calls: number
     chars?: number
   }): Promise<Estimate | undefined>
+  /** Whether sorting and drafting may cost money. */
+  mayCost(): boolean
+  /** Names the settings and the cap with which it is asked, and tells nothing of them. */
+  fingerprint(account: string): Promise<string>
   status(account: string): Promise<ModelsStatus>
   /** What was asked and answered, for people; undefined where it was not kept. */
   transcript(callId: number): Promise<{ account: string; text: string } | undefined>
@@ -143,6 +154,15 @@ export function openModels({ place, store, capOf }: ModelsInput): Models {
   return {
     ask: (question) => ask({ settings: settings(), store, client, capFor, vault: place.vault }, question),
     estimate: (about) => estimate({ settings: settings(), store, capFor }, about),
+    mayCost: () =>
+      (['classify', 'draft'] as const).some((purpose) => {
+        const model = modelFor(settings(), purpose)
+        return model !== undefined && mayCost(settings(), model)
+      }),
+    async fingerprint(account) {
+      const text = JSON.stringify([settings(), await capFor(account)])
+      return createHash('sha256').update(text).digest('hex').slice(0, 16)
+    },
     async status(account) {
       const models = Object.fromEntries(PURPOSES.map((purpose) => [purpose, modelFor(settings(), purpose)]))
       return {

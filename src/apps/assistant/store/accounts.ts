@@ -1,7 +1,7 @@
 /** Mailboxes as they are written: what is wanted of them, how far their history was read, what was heard of them. */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { LabelRole } from '../contract.ts'
-import { staleLook } from './records.ts'
+import { releaseHeld, staleLook } from './records.ts'
 
 export type LabelIds = Readonly<Record<LabelRole, string>>
 export type LabelNames = Readonly<Record<LabelRole, string>>
@@ -21,7 +21,8 @@ export type AccountRow = {
   cursor: string | null
   /** Grows with every wish for a sync: one that is under way notices. */
   syncWanted: number
-  fullWanted: boolean
+  /** How many wishes for a scan are open: those that come while one is under way are left. */
+  fullWanted: number
   pushedHistory: string | null
   pushedAtMs: number | null
   /** When the newest mail came that was seen. */
@@ -33,6 +34,8 @@ export type AccountRow = {
   /** What keeps models from being asked, for people. */
   problem: string | null
   problemCode: string | null
+  /** The settings of models with which drafts were refused for good: with these, none is asked for again. */
+  refusedBy: string | null
   briefedAtMs: number | null
   onboardedAtMs: number
 }
@@ -86,7 +89,7 @@ export async function dropPush(tx: Tx, account: string): Promise<void> {
 
 /** Where it is on again, a scan finds what was left lying. */
 export async function setActive(tx: Tx, account: string, active: boolean): Promise<void> {
-  const also = active ? ', full_wanted = 1, sync_wanted = sync_wanted + 1' : ''
+  const also = active ? ', full_wanted = full_wanted + 1, sync_wanted = sync_wanted + 1' : ''
   await tx.run(`UPDATE assist_accounts SET active = ?${also} WHERE account = ?`, [active ? 1 : 0, account])
 }
 
@@ -94,37 +97,60 @@ export async function setActive(tx: Tx, account: string, active: boolean): Promi
 export async function wantSync(
   tx: Tx,
   account: string,
-  { historyId, full = false, nowMs }: { historyId?: string; full?: boolean; nowMs: number },
+  wish: { historyId?: string; full?: boolean; agrees?: boolean; nowMs: number },
 ): Promise<boolean> {
+  const { historyId, full = false, agrees = false, nowMs } = wish
   const row = await lockedAccount(tx, account)
   if (!row || !Number(row.active)) return false
   const pushed =
     historyId !== undefined && isLaterHistory(historyId, row.pushed_history) ? historyId : row.pushed_history
   await tx.run(
-    `UPDATE assist_accounts SET sync_wanted = sync_wanted + 1, full_wanted = CASE WHEN ? = 1 THEN 1 ELSE full_wanted END,
-       pushed_history = ?, pushed_at = ? WHERE account = ?`,
-    [full ? 1 : 0, pushed, historyId === undefined ? row.pushed_at : nowMs, account],
+    `UPDATE assist_accounts SET sync_wanted = sync_wanted + 1, full_wanted = full_wanted + ?,
+       backlog_agreed = CASE WHEN ? = 1 THEN 1 ELSE backlog_agreed END, pushed_history = ?, pushed_at = ? WHERE account = ?`,
+    [full ? 1 : 0, agrees ? 1 : 0, pushed, historyId === undefined ? row.pushed_at : nowMs, account],
   )
   return true
 }
 
-/** Everything up to there was seen. The cursor never moves backwards. */
+/**
+ * The end of a scan: what it held goes on its way where it is `free`, few enough, or agreed to. In one transaction with
+ * the look at the flag, so that a yes that comes at this moment is either seen here, or sees what is held.
+ */
+export async function decideBacklog(
+  tx: Tx,
+  account: string,
+  { free, max }: { free: boolean; max: number },
+): Promise<void> {
+  const row = await lockedAccount(tx, account)
+  const held = await tx.get<{ n: number }>(
+    `SELECT COUNT(*) AS n FROM assist_messages WHERE account = ? AND state = 'held'`,
+    [account],
+  )
+  if (free || Number(row?.backlog_agreed) === 1 || Number(held?.n) <= max) await releaseHeld(tx, account)
+  await tx.run(`UPDATE assist_accounts SET backlog_agreed = 0 WHERE account = ?`, [account])
+}
+
+/**
+ * Everything up to there was seen. The cursor never moves backwards. `full`: by a scan, with the wishes for one that it
+ * answers; those that came since it began are left.
+ */
 export async function moveCursor(
   tx: Tx,
   account: string,
-  { cursor, full, nowMs }: { cursor: string; full: boolean; nowMs: number },
+  { cursor, full, nowMs }: { cursor: string; full: { wanted: number } | undefined; nowMs: number },
 ): Promise<void> {
   const row = await lockedAccount(tx, account)
   if (!row) return
   await tx.run(
     `UPDATE assist_accounts SET cursor = ?, synced_at = ?, full_at = CASE WHEN ? = 1 THEN ? ELSE full_at END,
-       full_wanted = CASE WHEN ? = 1 THEN 0 ELSE full_wanted END WHERE account = ?`,
+       full_wanted = CASE WHEN full_wanted > ? THEN full_wanted - ? ELSE 0 END WHERE account = ?`,
     [
       isLaterHistory(cursor, row.cursor) ? cursor : row.cursor,
       nowMs,
       full ? 1 : 0,
       nowMs,
-      full ? 1 : 0,
+      full?.wanted ?? 0,
+      full?.wanted ?? 0,
       account,
     ],
   )
@@ -166,13 +192,18 @@ export async function noteProblem(
   )
 }
 
+/** Null where a draft was written. */
+export async function noteRefusal(tx: Tx, account: string, settings: string | null): Promise<void> {
+  await tx.run(`UPDATE assist_accounts SET refused_by = ? WHERE account = ?`, [settings, account])
+}
+
 export async function noteBriefing(tx: Tx, account: string, nowMs: number): Promise<void> {
   await tx.run(`UPDATE assist_accounts SET briefed_at = ? WHERE account = ?`, [nowMs, account])
 }
 
 /** Everything that is kept of a mailbox. */
 export async function forgetAccount(tx: Tx, account: string): Promise<void> {
-  for (const table of ['events', 'examples', 'rules', 'drafts', 'messages', 'threads', 'accounts']) {
+  for (const table of ['sends', 'events', 'examples', 'rules', 'drafts', 'messages', 'threads', 'accounts']) {
     await tx.run(`DELETE FROM assist_${table} WHERE account = ?`, [account])
   }
 }
@@ -183,12 +214,14 @@ type LockedRow = {
   sync_wanted: number
   pushed_history: string | null
   pushed_at: number | null
+  backlog_agreed: number
 }
 
 function lockedAccount(tx: Tx, account: string): Promise<LockedRow | undefined> {
   const lock = tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
   return tx.get<LockedRow>(
-    `SELECT active, cursor, sync_wanted, pushed_history, pushed_at FROM assist_accounts WHERE account = ?${lock}`,
+    `SELECT active, cursor, sync_wanted, pushed_history, pushed_at, backlog_agreed FROM assist_accounts
+     WHERE account = ?${lock}`,
     [account],
   )
 }

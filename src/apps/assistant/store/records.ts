@@ -59,8 +59,11 @@ export type ThreadRecord = {
   classifiedAtMs: number | null
 }
 
-/** `waiting`: on its way. `skipped`: nothing is to be done with it. `gone`: no longer in the mailbox. */
-export type MessageState = 'waiting' | 'classified' | 'skipped' | 'gone'
+/**
+ * `waiting`: on its way. `held`: on its way, too, once the user has agreed to what it costs (backlog.ts). `skipped`:
+ * nothing is to be done with it. `gone`: no longer in the mailbox.
+ */
+export type MessageState = 'waiting' | 'held' | 'classified' | 'skipped' | 'gone'
 
 /**
  * `intended`: noted, and perhaps made. `live`: made, and as we wrote it. `edited`: the user has changed it, so that it is
@@ -79,6 +82,11 @@ export type DraftRow = {
   answered: string
   text: string
   madeAtMs: number
+  /**
+   * Drafts of others that were in the conversation when it was noted: what is there later and not among them is ours.
+   * Null where nobody looked.
+   */
+  beside: readonly string[] | null
 }
 
 /** `assistant`: by itself. `user`: in Gmail, or on a page. */
@@ -193,16 +201,21 @@ export async function noteMessages(
   account: string,
   messages: readonly { id: string; threadId: string }[],
   nowMs: number,
+  state: 'waiting' | 'held' = 'waiting',
 ): Promise<Set<string>> {
   if (messages.length === 0) return new Set()
   const given = rowsFrom(tx, { id: 'text', threadId: 'text' })
   const rows = await tx.all<{ message: string }>(
     `INSERT INTO assist_messages(account, message, thread, state, seen_at)
-     SELECT ?, given.id, given."threadId", 'waiting', ? FROM ${given} WHERE true
+     SELECT ?, given.id, given."threadId", '${state}', ? FROM ${given} WHERE true
      ON CONFLICT (account, message) DO NOTHING RETURNING message`,
     [account, nowMs, JSON.stringify(messages)],
   )
   return new Set(rows.map(({ message }) => message))
+}
+
+export async function releaseHeld(tx: Tx, account: string): Promise<void> {
+  await tx.run(`UPDATE assist_messages SET state = 'waiting' WHERE account = ? AND state = 'held'`, [account])
 }
 
 export async function settleMessages(
@@ -220,10 +233,11 @@ export async function settleMessages(
 
 export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
   await tx.run(
-    `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at, beside)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (account, draft_key) DO UPDATE SET state = excluded.state, text_hash = excluded.text_hash,
-       draft_id = excluded.draft_id, message = excluded.message, draft_text = excluded.draft_text`,
+       draft_id = excluded.draft_id, message = excluded.message, draft_text = excluded.draft_text,
+       beside = excluded.beside`,
     [
       draft.account,
       draft.key,
@@ -235,6 +249,7 @@ export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
       draft.answered,
       draft.text,
       draft.madeAtMs,
+      draft.beside && JSON.stringify(draft.beside),
     ],
   )
 }

@@ -9,6 +9,7 @@
  *                    while `applied` is 0, the thread may have it, or `label_was`, or none
  *   assist_messages  one for each inbox message that was seen, so that `inbox = classified + skipped + on their way`
  *   assist_drafts    one for each draft that was ever meant to be written: noted before it is made in Gmail
+ *   assist_sends     mail of agents whose profile names to whom: noted before it is made
  *   assist_events    what happened to a conversation, why, and by whom; with what it takes to undo it
  *   assist_rules     rules of the user, and corrections that became rules
  *   assist_examples  mail whose category the user has said: what the classifier without a model learns from
@@ -71,5 +72,15 @@ export function assistSchema(dialect: Tx['dialect']): string[][] {
          category ${text} NOT NULL, enabled ${int} NOT NULL, created_at ${int} NOT NULL, UNIQUE (account, thread))`,
     ],
     [`ALTER TABLE assist_accounts ADD COLUMN label_names ${text}`],
+    [
+      `ALTER TABLE assist_drafts ADD COLUMN beside ${text}`,
+      `ALTER TABLE assist_accounts ADD COLUMN backlog_agreed ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE assist_accounts ADD COLUMN refused_by ${text}`,
+      `CREATE TABLE assist_sends (account ${text} NOT NULL, send_key ${text} NOT NULL, thread ${text} NOT NULL,
+         recipient ${text} NOT NULL, subject ${text} NOT NULL, send_text ${text} NOT NULL, state ${text} NOT NULL,
+         draft_id ${text}, noted_at ${int} NOT NULL, PRIMARY KEY (account, send_key))`,
+      `CREATE INDEX assist_sends_time ON assist_sends(account, noted_at)`,
+      `CREATE INDEX assist_messages_held ON assist_messages(account, thread) WHERE state = 'held'`,
+    ],
   ]
 }

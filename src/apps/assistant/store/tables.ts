@@ -7,6 +7,7 @@ import type { Actor, DraftRow, DraftState, MessageState, ThreadRecord, Undo } fr
 import { textsFrom } from './rows.ts'
 import type { Example, Rule } from './rules.ts'
 import { ASSIST_TABLES, assistSchema } from './schema.ts'
+import { type RawSend, type SendRow, sendOf } from './sends.ts'
 
 export type EventRow = {
   id: number
@@ -21,7 +22,14 @@ export type EventRow = {
 }
 
 /** `inbox` = classified + skipped + onTheirWay */
-export type Balance = { inbox: number; classified: number; skipped: number; onTheirWay: number }
+export type Balance = {
+  inbox: number
+  classified: number
+  skipped: number
+  onTheirWay: number
+  /** Of those on their way: what waits for the user to agree to its cost. */
+  held: number
+}
 
 export type ThreadFilter = {
   accounts: readonly string[]
@@ -145,17 +153,29 @@ export class AssistTables {
       [account],
     )
     const of = (state: MessageState): number => Number(rows.find((row) => row.state === state)?.n ?? 0)
-    const [classified, skipped, onTheirWay] = [of('classified'), of('skipped'), of('waiting')]
-    return { inbox: classified + skipped + onTheirWay, classified, skipped, onTheirWay }
+    const [classified, skipped, held] = [of('classified'), of('skipped'), of('held')]
+    const onTheirWay = of('waiting') + held
+    return { inbox: classified + skipped + onTheirWay, classified, skipped, onTheirWay, held }
   }
 
   /** Messages of a thread that are on their way. */
   async waiting(account: string, thread: string): Promise<string[]> {
     const rows = await this.#all<{ message: string }>(
-      `SELECT message FROM assist_messages WHERE account = ? AND thread = ? AND state = 'waiting' ORDER BY message`,
+      `SELECT message FROM assist_messages WHERE account = ? AND thread = ? AND state IN ('waiting', 'held') ORDER BY message`,
       [account, thread],
     )
     return rows.map(({ message }) => message)
+  }
+
+  /** How much is on its way, or waits for a yes. */
+  async backlog(account: string, which: 'held' | 'all'): Promise<{ mails: number; threads: number }> {
+    const states = which === 'held' ? `= 'held'` : `IN ('waiting', 'held')`
+    const row = await this.#get<{ mails: number; threads: number }>(
+      `SELECT COUNT(*) AS mails, COUNT(DISTINCT thread) AS threads FROM assist_messages
+       WHERE account = ? AND state ${states}`,
+      [account],
+    )
+    return { mails: Number(row?.mails ?? 0), threads: Number(row?.threads ?? 0) }
   }
 
   /** Threads with messages on their way, a page in the order of threads. */
@@ -216,6 +236,14 @@ export class AssistTables {
       key,
     ])
     return row && draftOf(row)
+  }
+
+  async send(account: string, key: string): Promise<SendRow | undefined> {
+    const row = await this.#get<RawSend>(`SELECT * FROM assist_sends WHERE account = ? AND send_key = ?`, [
+      account,
+      key,
+    ])
+    return row && sendOf(row)
   }
 
   /** Those that should be in Gmail now. */
@@ -318,7 +346,7 @@ export async function ruleFor(tx: Tx, account: string, match: Rule['match']): Pr
 type RawAccount = Record<'active' | 'sync_wanted' | 'full_wanted' | 'onboarded_at', number> &
   Record<'account' | 'settings' | 'labels', string> &
   Record<'cursor' | 'pushed_history' | 'watch_problem' | 'problem' | 'problem_code', string | null> &
-  Record<'label_names', string | null> &
+  Record<'label_names' | 'refused_by', string | null> &
   Record<'pushed_at' | 'mail_at' | 'synced_at' | 'full_at' | 'watch_expires_at' | 'briefed_at', number | null>
 
 function accountOf(row: RawAccount): AccountRow {
@@ -330,7 +358,7 @@ function accountOf(row: RawAccount): AccountRow {
     labelNames: row.label_names === null ? null : (JSON.parse(row.label_names) as LabelNames),
     cursor: row.cursor,
     syncWanted: Number(row.sync_wanted),
-    fullWanted: Boolean(Number(row.full_wanted)),
+    fullWanted: Number(row.full_wanted),
     pushedHistory: row.pushed_history,
     pushedAtMs: numberOf(row.pushed_at),
     mailAtMs: numberOf(row.mail_at),
@@ -340,6 +368,7 @@ function accountOf(row: RawAccount): AccountRow {
     watchProblem: row.watch_problem,
     problem: row.problem,
     problemCode: row.problem_code,
+    refusedBy: row.refused_by,
     briefedAtMs: numberOf(row.briefed_at),
     onboardedAtMs: Number(row.onboarded_at),
   }
@@ -395,7 +424,7 @@ function recordOf(row: RawRecord): ThreadRecord {
 }
 
 type RawDraft = Record<'account' | 'draft_key' | 'thread' | 'text_hash' | 'answered' | 'draft_text', string> &
-  Record<'draft_id' | 'message', string | null> & { state: DraftState; made_at: number }
+  Record<'draft_id' | 'message' | 'beside', string | null> & { state: DraftState; made_at: number }
 
 function draftOf(row: RawDraft): DraftRow {
   return {
@@ -409,6 +438,7 @@ function draftOf(row: RawDraft): DraftRow {
     answered: row.answered,
     text: row.draft_text,
     madeAtMs: Number(row.made_at),
+    beside: row.beside === null ? null : (JSON.parse(row.beside) as string[]),
   }
 }
 

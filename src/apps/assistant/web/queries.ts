@@ -109,6 +109,8 @@ export const useSettings = (account: string) =>
 export const assistApi = {
   onboard: (account: string) => post<DoneView>('/api/assist/accounts', { account }),
   sync: (account: string) => post<DoneView>('/api/assist/sync', { account }),
+  agreeToCosts: (account: string) =>
+    post<DoneView>(`/api/assist/accounts/${encodeURIComponent(account)}/backlog`),
   setActive: (account: string, isActive: boolean) =>
     request<DoneView>('PUT', `/api/assist/accounts/${part(account)}`, { body: { isActive } }),
   reclassify: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, category: CategoryView) =>

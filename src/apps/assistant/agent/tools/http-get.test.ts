@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { checkedAddresses } from '../../../../base/pinned-fetch.ts'
 import { type ActionGrant, checkAction } from '../../guard/actions.ts'
 import { agentProfile } from '../profiles.ts'
 import { ToolRefusal } from '../tool.ts'
@@ -25,14 +26,16 @@ function web(
     tools: ['http_get'],
     labels: [],
     http,
+    sendTo: [],
     threadIds: new Set(),
     mcpTools: new Set(),
   }
   const asked: { url: string; init: RequestInit }[] = []
   const tool = httpGet({
     grant,
-    resolve: addresses,
-    fetch: async (url, init) => {
+    // As the connection does it: looked up, checked, and then asked.
+    web: async (url, init) => {
+      await checkedAddresses(new URL(url).hostname, { resolve: addresses })
       asked.push({ url, init })
       const page = pages[url]
       if (page === undefined) throw new Error(`nobody answers at ${url}`)
@@ -175,7 +178,7 @@ describe('reading the web', () => {
     assert.equal(await nowhere.get('https://api.example.com/orders/7'), 'refused: host')
   })
 
-  test('is not led inside by a name that is bound anew: at a redirect, or while the page is read', async () => {
+  test('is not led inside by a name that is bound anew at a redirect', async () => {
     const bound = (later: string) => {
       let looks = 0
       return async (): Promise<readonly string[]> => (looks++ === 0 ? [PUBLIC] : [later])
@@ -186,11 +189,6 @@ describe('reading the web', () => {
     )
     assert.equal(await again.get('https://api.example.com/orders/7'), 'refused: inside')
     assert.equal(again.asked.length, 1)
-    const meanwhile = web(
-      { 'https://api.example.com/orders/7': page('{"AccessKeyId":"…"}') },
-      { addresses: bound('169.254.169.254') },
-    )
-    assert.equal(await meanwhile.get('https://api.example.com/orders/7'), 'refused: inside')
   })
 
   test('reads only so much of a page, and no page that is no text', async () => {

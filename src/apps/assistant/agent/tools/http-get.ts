@@ -4,13 +4,12 @@
  * Invariants:
  * - nothing is asked of a host or a path that is not named, by no redirect either; no query leaves this machine unless
  *   the profile names that very path for it
- * - nothing is asked of an address inside a network: names are looked up before each request, and once more before an
- *   answer is given out. One that is bound anew between the look and the request meets TLS: whoever answers must hold a
- *   certificate of the name that the profile has
+ * - nothing is asked of an address inside a network: what a name leads to is checked by the connection that is made to
+ *   it (base/pinned-fetch.ts), for each redirect anew
  * - no cookies, no credentials, no body; the answer is bounded in bytes and in time, and is text
  */
-import { isInsideAddress } from '../../../../base/loopback.ts'
-import type { Fetch } from '../../../../cloud/oauth.ts'
+import { asTidemarkError } from '../../../../base/errors.ts'
+import type { PinnedFetch } from '../../../../base/pinned-fetch.ts'
 import { ACTION_ARGUMENTS, type ActionGrant, checkAction } from '../../guard/actions.ts'
 import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
 
@@ -21,14 +20,13 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 const TEXT_TYPES = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml))\s*(?:;|$)/i
 
 export type HttpParts = {
-  fetch: Fetch
-  /** The addresses of a host. */
-  resolve: (host: string) => Promise<readonly string[]>
+  /** Connects to no address that it has not checked, and follows nothing by itself. */
+  web: PinnedFetch
   /** Asked for each address that a page leads to; for the first one it was, before the tool is run. */
   grant: ActionGrant
 }
 
-export function httpGet({ fetch, resolve, grant }: HttpParts): AgentTool {
+export function httpGet({ web, grant }: HttpParts): AgentTool {
   return defineTool('http_get', {
     description: `Reads a page by https. Allowed: ${grant.http.flatMap(({ host, paths }) => paths.map((path) => host + path)).join(', ')}`,
     input: ACTION_ARGUMENTS.http_get,
@@ -37,16 +35,15 @@ export function httpGet({ fetch, resolve, grant }: HttpParts): AgentTool {
     run: async ({ url }, { signal }) => {
       let next = new URL(url)
       for (let n = 0; n <= REDIRECTS_MAX; n++) {
-        await checkAddresses(next.hostname, resolve)
-        const response = await fetch(next.href, {
+        const response = await web(next.href, {
           method: 'GET',
           redirect: 'manual',
           credentials: 'omit',
           headers: { accept: 'text/*, application/json', 'user-agent': 'tidemark' },
           signal,
-        })
+        }).catch(refused)
         const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
-        if (location === null) return await answerOf(response, () => checkAddresses(next.hostname, resolve))
+        if (location === null) return await answerOf(response)
         await leave(response)
         const target = URL.parse(location, next.href)
         if (!target) throw new ToolRefusal('address', 'The page leads to something that is no address.')
@@ -60,25 +57,21 @@ export function httpGet({ fetch, resolve, grant }: HttpParts): AgentTool {
   })
 }
 
-async function checkAddresses(host: string, resolve: HttpParts['resolve']): Promise<void> {
-  const addresses = await resolve(host).catch(() => [])
-  if (addresses.length === 0) throw new ToolRefusal('host', `${host} was not found.`)
-  if (addresses.some(isInsideAddress)) {
-    throw new ToolRefusal('inside', `${host} leads into a network of its own.`)
-  }
+const REFUSALS: Readonly<Record<string, string>> = { 'host-unknown': 'host', 'host-inside': 'inside' }
+
+function refused(thrown: unknown): never {
+  const { code = '', message } = asTidemarkError(thrown)
+  if (REFUSALS[code] !== undefined) throw new ToolRefusal(REFUSALS[code], message)
+  throw thrown
 }
 
-async function answerOf(
-  response: Response,
-  recheck: () => Promise<void>,
-): Promise<{ text: string; quote: string }> {
+async function answerOf(response: Response): Promise<{ text: string; quote: string }> {
   const type = response.headers.get('content-type') ?? ''
   if (!TEXT_TYPES.test(type)) {
     await leave(response)
     throw new ToolRefusal('not-text', 'The page is no text.')
   }
   const { text, isCut } = await boundedText(response)
-  await recheck()
   const note = isCut ? ` Only its first ${BYTES_MAX} bytes were read.` : ''
   return { text: `Status ${response.status}.${note}`, quote: text }
 }

@@ -1,6 +1,6 @@
 /**
  * Tools that change something: all of them in the conversation that the run is about, and in no other. None takes a
- * recipient, a subject or a conversation, because none of these is the model's to choose; none sends.
+ * recipient, a subject or a conversation, because none of these is the model's to choose; what sends is in send.ts.
  */
 import { z } from 'zod'
 import type { Clock } from '../../../../base/clock.ts'
@@ -11,6 +11,7 @@ import type { replyMime } from '../../reply.ts'
 import type { AgentProfile } from '../profiles.ts'
 import { noteEscalation } from '../store.ts'
 import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
+import type { SendHands } from './send.ts'
 
 const TIMEOUT_MS = 120_000
 
@@ -26,7 +27,7 @@ export type ThreadHands = {
   ): Promise<{ outcome: 'made' | 'adopted' } | { outcome: 'refused'; why: string }>
   /** The label of the assistant with this role, on the conversation at hand. */
   applyLabel(role: LabelRole, call: { key: string; why: string }, signal: AbortSignal): Promise<void>
-}
+} & SendHands
 
 export type DraftParts = {
   hands: Pick<ThreadHands, 'putDraft'>
@@ -36,11 +37,10 @@ export type DraftParts = {
   answered: VisibleMessage
   owner: Mailbox
   clock: Clock
-  newId: () => string
 }
 
 export function createDraft(parts: DraftParts): AgentTool {
-  const { hands, guard, reply, thread, answered, owner, clock, newId } = parts
+  const { hands, guard, reply, thread, answered, owner, clock } = parts
   return defineTool('create_draft', {
     description:
       'Puts a draft of an answer into this conversation, for the owner to look at and send. Plain text, without ' +
@@ -54,7 +54,7 @@ export function createDraft(parts: DraftParts): AgentTool {
       if (guarded.text.trim() === '') {
         throw new ToolRefusal('draft-empty', 'Nothing is left of the draft that may stand in it.')
       }
-      const mime = reply({ answered, owner, text: guarded.text, key, nowMs: clock.now(), newId })
+      const mime = reply({ answered, owner, text: guarded.text, key, nowMs: clock.now() })
       const put = await hands.putDraft({ key, mime, text: guarded.text, answered: answered.id }, signal)
       if (put.outcome === 'refused') throw new ToolRefusal('draft-refused', put.why)
       const removed = guarded.removed.map(({ code }) => code)

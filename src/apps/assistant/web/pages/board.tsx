@@ -83,8 +83,24 @@ function Views({ view, accounts }: { view: View; accounts: readonly string[] }) 
   )
 }
 
+/** New mail is sorted meanwhile: what waits is what a scan found. */
+function BacklogQuestion({ account, text }: { account: string; text: string }) {
+  const agree = useAction({
+    run: () => assistApi.agreeToCosts(account),
+    invalidates: [assistKeys.accounts],
+  })
+  return (
+    <AlertLine tone="warn">
+      {text}{' '}
+      <Button small busy={agree.busy} onClick={() => void agree.start()}>
+        Sort them
+      </Button>
+    </AlertLine>
+  )
+}
+
 function AccountCard({ status }: { status: AssistAccountView }) {
-  const { account, isActive, model, problem } = status
+  const { account, isActive, model, problem, backlog } = status
   const change = useAction({
     run: () => assistApi.setActive(account, !isActive),
     invalidates: [assistKeys.accounts],
@@ -108,6 +124,7 @@ function AccountCard({ status }: { status: AssistAccountView }) {
           {formatCount(status.skipped)} skipped + {formatCount(status.onTheirWay)} on their way
         </p>
         {problem === null ? null : <AlertLine tone="warn">{problem.text}</AlertLine>}
+        {backlog === null ? null : <BacklogQuestion account={account} text={backlog} />}
         {model === null ? (
           <AlertLine tone="neutral">
             No model is configured: mail is sorted by rules and without one, and drafts wait.

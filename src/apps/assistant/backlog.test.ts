@@ -1,0 +1,190 @@
+/** What a scan finds is not given to a model that costs money before its user has agreed to the cost. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { SERVICE } from './account.ts'
+import { requestSync } from './actions.ts'
+import { agreeToCosts, getAccounts } from './api/accounts.ts'
+import {
+  ANN,
+  type AssistWorld,
+  type AssistWorldOptions,
+  DATABASES,
+  startAssistWorld,
+} from './assist-world.suite.ts'
+import { agreeToBacklog, backlogOf, backlogText } from './backlog.ts'
+import { assistStatus, lookAtAssist, syncStateOf } from './status.ts'
+
+let world: AssistWorld | undefined
+afterEach(async () => {
+  await world?.close()
+  world = undefined
+})
+
+const PAID: AssistWorldOptions = { dayCost: 1_000, settings: { backlogMax: 3 } }
+
+/** Mail lies in the inbox before anybody looks. */
+async function begun(mails: number, options: AssistWorldOptions = PAID): Promise<AssistWorld> {
+  world = await startAssistWorld(options)
+  for (let n = 0; n < mails; n++) world.arrive({ subject: `Old ${n}` })
+  await world.onboard()
+  await world.settled()
+  return world
+}
+
+function asked(w: AssistWorld): number {
+  return w.sim.models.counts.calls
+}
+
+for (const database of DATABASES) {
+  describe(`a backlog for a model that costs money, on ${database}`, () => {
+    test('waits for a yes and is told with its cost, while new mail is sorted', async () => {
+      const w = await begun(5, { ...PAID, database })
+      assert.deepEqual([asked(w), (await w.tables.balance(ANN)).held], [0, 5])
+      const fresh = w.arrive({ subject: 'New' })
+      await w.sync()
+      assert.equal((await w.record(fresh.threadId))!.status, 'drafted')
+      assert.deepEqual(await w.tables.balance(ANN), {
+        inbox: 6,
+        classified: 1,
+        skipped: 0,
+        onTheirWay: 5,
+        held: 5,
+      })
+      const before = asked(w)
+      await w.sync(ANN, { full: true })
+      assert.deepEqual([asked(w), (await w.tables.balance(ANN)).held], [before, 5])
+      const backlog = await backlogOf({ tables: w.tables, models: w.worker.models }, ANN)
+      assert.deepEqual([backlog.mails, backlog.threads, backlog.classify!.calls], [5, 5, 5])
+      assert.ok(backlog.classify!.costMicros > 0 && backlog.draft!.costMicros > 0)
+      assert.match(
+        backlogText(backlog),
+        /^Sorting 5 waiting messages in 5 threads with sim-model costs about 0\.0/,
+      )
+      const [need] = (await (await lookAtAssist(w.worker.ledger)).needs!()) ?? []
+      assert.match(need!.text, /5 mails of ann@example\.com wait, because sorting them costs money/)
+      const [status] = await assistStatus(w.worker.ledger, w.tables, [ANN])
+      assert.equal(syncStateOf(status!).phase, 'idle')
+      assert.equal(await agreeToBacklog(w.place, ANN), true)
+      await w.settled()
+      assert.deepEqual(await w.tables.balance(ANN), {
+        inbox: 6,
+        classified: 6,
+        skipped: 0,
+        onTheirWay: 0,
+        held: 0,
+      })
+    })
+
+    test('that was agreed to before it was found does not wait, and the next one is asked about again', async () => {
+      const w = await startAssistWorld({ ...PAID, database })
+      world = w
+      await w.onboard()
+      await w.settled()
+      for (let n = 0; n < 5; n++) w.arrive()
+      w.mailbox().expireHistory()
+      await agreeToBacklog(w.place, ANN)
+      await w.settled()
+      assert.deepEqual(await w.tables.backlog(ANN, 'all'), { mails: 0, threads: 0 })
+      for (let n = 0; n < 5; n++) w.arrive()
+      w.mailbox().expireHistory()
+      await w.sync()
+      assert.equal((await w.tables.balance(ANN)).held, 5)
+    })
+  })
+}
+
+describe('a backlog', () => {
+  test('of few mails does not wait', async () => {
+    const w = await begun(3)
+    assert.deepEqual([(await w.tables.balance(ANN)).held, w.called('drafts.create')], [0, 3])
+  })
+
+  test('does not wait where the model is here and has no price, or where there is none', async () => {
+    for (const options of [{}, { provider: 'off' as const }]) {
+      const w = await begun(5, { settings: { backlogMax: 0 }, ...options })
+      const { held, classified } = await w.tables.balance(ANN)
+      assert.deepEqual([held, classified], [0, 5])
+      await w.close()
+      world = undefined
+    }
+  })
+
+  test('that got another message is sorted with it', async () => {
+    const w = await begun(5)
+    const [threadId] = w
+      .mailbox()
+      .list({ labelIds: ['INBOX'], maxResults: 10 })
+      .messages.map((one) => one.threadId)
+    w.arrive({ threadId: threadId!, subject: 'Re: Old' })
+    await w.sync()
+    assert.equal((await w.record(threadId!))!.status, 'drafted')
+    assert.equal((await w.tables.balance(ANN)).held, 4)
+  })
+
+  test('is told to its owner and agreed to by them over the API, and by nobody else', async () => {
+    const w = await begun(5)
+    const { accounts, ledger, tables, models, engine, kinds } = w.worker
+    const services = { accounts, ledger, engine, clock: w.clock, assist: { tables, models, kinds } } as never
+    const { userId: id } = (await accounts.find(SERVICE, ANN))!
+    const owner = { id, name: 'ann', role: 'member' }
+    const params = { account: ANN }
+    const { items } = await getAccounts.handle({ user: owner } as never, services)
+    assert.equal(items[0]!.held, 5)
+    assert.match(items[0]!.backlog!, /^Sorting 5 waiting messages .* costs about/)
+    const stranger = { ...owner, id: id + 1 }
+    await assert.rejects(async () => agreeToCosts.handle({ params, user: stranger } as never, services))
+    assert.equal((await w.tables.balance(ANN)).held, 5)
+    await agreeToCosts.handle({ params, user: owner } as never, services)
+    await w.settled()
+    assert.equal((await w.tables.balance(ANN)).classified, 5)
+  })
+
+  test('is agreed to by whoever asks for it while it is being found', async () => {
+    const w = await startAssistWorld(PAID)
+    world = w
+    for (let n = 0; n < 5; n++) w.arrive()
+    // The scan is at work for so long that the yes comes in the middle of it.
+    w.sim.faults.set({
+      rules: [{ do: 'latency', methods: ['messages.list'], latency: { kind: 'fixed', ms: 50 } }],
+    })
+    await w.onboard()
+    while (w.called('messages.list') < 3) await new Promise<void>((done) => void w.clock.timer(5, done))
+    await agreeToBacklog(w.place, ANN)
+    await w.settled()
+    const { held, classified } = await w.tables.balance(ANN)
+    assert.deepEqual([held, classified], [0, 5])
+  })
+})
+
+test('a draft that a model refused for good is asked for again on request, and not by each scan', async () => {
+  let refuses = true
+  let drafts = 0
+  world = await startAssistWorld({
+    settings: { fullScanMs: 0 },
+    models: {
+      script: ({ messages }) => {
+        if (messages.some(({ text }) => text.includes('message to sort'))) return undefined
+        drafts += 1
+        return refuses ? { status: 401 } : undefined
+      },
+    },
+  })
+  const w = world
+  await w.onboard()
+  await w.settled()
+  const threads = [w.arrive(), w.arrive(), w.arrive()].map(({ threadId }) => threadId)
+  await w.sync()
+  const first = drafts
+  assert.ok(first >= 3)
+  for (let n = 0; n < 3; n++) await w.sync()
+  assert.equal(drafts, first)
+  assert.equal((await w.record(threads[0]!))!.problemCode, 'model-refused')
+  refuses = false
+  const { threadId } = w.arrive()
+  await w.sync()
+  assert.equal((await w.record(threadId))!.status, 'drafted')
+  // Drafts are written again: those that were refused are asked for by the next scan.
+  await requestSync(w.place, ANN)
+  await w.settled()
+  for (const thread of threads) assert.equal((await w.record(thread))!.status, 'drafted')
+})

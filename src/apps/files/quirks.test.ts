@@ -48,24 +48,21 @@ const OF_BUSINESS: ReadonlySet<keyof Quirks> = new Set([
 for (const name of quirkNames) {
   const type = OF_BUSINESS.has(name) ? 'business' : 'personal'
   test(`${name} on a ${type} drive`, () =>
-    withFileWorld(
-      async (world) => {
-        world.there.setQuirks({ [name]: VALUES[name] ?? true } as Partial<Quirks>)
-        await live(world)
-        // What OneDrive tells late is heard by a later sync.
-        await world.until(async () => {
-          await world.sync()
-          return isInStep(world)
-        })
-        if (!name.startsWith('rewrites')) assertInStep(world)
-        assert.equal(world.read('there/edit.txt'), 'edited there')
-        assert.deepEqual(await world.files.store.conflicts('home'), [])
-        const before = (await world.actions()).length
+    withFileWorld({ drive: { type } }, async (world) => {
+      world.there.setQuirks({ [name]: VALUES[name] ?? true } as Partial<Quirks>)
+      await live(world)
+      // What OneDrive tells late is heard by a later sync.
+      await world.until(async () => {
         await world.sync()
-        assert.equal((await world.actions()).length, before, 'a sync of nothing did something')
-      },
-      { drive: { type } },
-    ))
+        return isInStep(world)
+      })
+      if (!name.startsWith('rewrites')) assertInStep(world)
+      assert.equal(world.read('there/edit.txt'), 'edited there')
+      assert.deepEqual(await world.files.store.conflicts('home'), [])
+      const before = (await world.actions()).length
+      await world.sync()
+      assert.equal((await world.actions()).length, before, 'a sync of nothing did something')
+    }))
 }
 
 /** Rewritten files differ for good: only their names can be compared. */

@@ -36,6 +36,8 @@ export const PAIR = 'home'
 const SETTLE_MS_MAX = 240_000
 
 export type FileWorldOptions = {
+  /** What is in step when it begins: contents by path (with `/` before it, made in OneDrive), or paths as contents. */
+  files?: Record<string, string> | readonly string[]
   sim?: Partial<SimOptions>
   drive?: Partial<SimDriveInput>
   settings?: Partial<FilesSettings>
@@ -114,6 +116,16 @@ export class FileWorld {
     return tree
   }
 
+  async begin(files: NonNullable<FileWorldOptions['files']>): Promise<void> {
+    const isPaths = Array.isArray(files)
+    for (const [key, content] of Object.entries(files)) {
+      const path = isPaths ? content : key
+      if (path.startsWith('/')) this.there.device.write(path, content)
+      else this.write(path, content)
+    }
+    await this.sync()
+  }
+
   /** A look at both sides, and everything that follows from it. */
   async sync(): Promise<void> {
     await this.engine.enqueue(this.files.kinds.sync, { drive: PAIR }, { stream: streamOf(PAIR) })
@@ -175,11 +187,12 @@ export class FileWorld {
 }
 
 export async function withFileWorld(
+  options: FileWorldOptions,
   run: (world: FileWorld) => Promise<void>,
-  options: FileWorldOptions = {},
 ): Promise<void> {
   const world = await startFileWorld(options)
   try {
+    if (options.files) await world.begin(options.files)
     await run(world)
   } finally {
     await world.close()

@@ -3,6 +3,7 @@
  * is planned, what happens between a look and an action, and whether the end of an action is written or lost.
  */
 
+import assert from 'node:assert/strict'
 import {
   mkdirSync,
   mkdtempSync,
@@ -59,6 +60,8 @@ export const MIB = 1024 * 1024
 const STEPS_MAX = 60
 
 export type WorldOptions = {
+  /** What is in step when it begins, by its path: of a folder with `/` at its end, made in OneDrive with `/` at its start. */
+  files?: Record<string, string | Uint8Array>
   quirks?: Partial<Quirks>
   type?: 'personal' | 'business'
   settings?: Record<string, unknown>
@@ -306,6 +309,21 @@ export class ActWorld {
     return wrong
   }
 
+  async begin(files: NonNullable<WorldOptions['files']>): Promise<void> {
+    for (const [path, content] of Object.entries(files)) {
+      const isThere = path.startsWith('/')
+      if (!path.endsWith('/')) isThere ? this.there.device.write(path, content) : this.write(path, content)
+      else if (isThere) this.there.device.mkdir(path.slice(0, -1))
+      else mkdirSync(this.path(path), { recursive: true })
+    }
+    await this.sync()
+  }
+
+  /** Nothing is left to do, and both sides agree. */
+  async assertSettled(): Promise<void> {
+    assert.deepEqual([await this.sync(), await this.differences()], [[], []])
+  }
+
   async close(): Promise<void> {
     for (const close of this.#close) await close()
   }
@@ -390,7 +408,17 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     () => sim.close(),
     () => rmSync(home, { recursive: true, force: true }),
   ]
-  return new ActWorld({ sim, store, ledger, pair, disk, settings: { chunkBytes, reserveBytes }, close })
+  const world = new ActWorld({
+    sim,
+    store,
+    ledger,
+    pair,
+    disk,
+    settings: { chunkBytes, reserveBytes },
+    close,
+  })
+  if (options.files) await world.begin(options.files)
+  return world
 }
 
 /** Bytes that no compression, hash or offset could take for others. */

@@ -22,7 +22,8 @@ import type { Device } from '../../../sim/onedrive/device.ts'
 import type { SimDriveInput } from '../../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
-import { FileStore, ROOT_ID } from '../store/file-store.ts'
+import { FileStore } from '../store/file-store.ts'
+import { ROOT_ID } from '../trees.ts'
 
 export const ANN = 'ann@example.com'
 

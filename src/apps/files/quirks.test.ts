@@ -1,11 +1,12 @@
 /** Each oddity of OneDrive, with the whole sync: both sides end in step, and nothing is lost, doubled or redone. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { PUT_BYTES_MAX } from '../../cloud/onedrive/client.ts'
 import { type Quirks, quirkNames } from '../../sim/onedrive/quirks.ts'
 import { assertInStep, type FileWorld, withFileWorld } from './sync.suite.ts'
 
 /** Larger than what goes up in one piece. */
-const LARGE = Buffer.alloc(5 * 1024 * 1024, 'tidemark ')
+const LARGE = Buffer.alloc(PUT_BYTES_MAX + 1, 'tidemark ')
 
 /** Some of everything, in two rounds. */
 async function live(world: FileWorld): Promise<void> {

@@ -1,5 +1,6 @@
 /** A simulated OneDrive, a home with its accounts connected, and folders: for tests of file commands. */
 
+import assert from 'node:assert/strict'
 import {
   existsSync,
   mkdirSync,
@@ -11,6 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { afterEach, beforeEach } from 'node:test'
 import { openVault } from '../../../base/vault.ts'
 import { type Ended, environment, runHere } from '../../../cli/jobs/jobs.suite.ts'
 import type { OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
@@ -158,6 +160,12 @@ export class FilesHome {
     return this.run('files', 'sync', ...args)
   }
 
+  /** The first sync of its folder. */
+  async begin(...args: string[]): Promise<void> {
+    const { code, stderr } = await this.sync(this.root(), ...args)
+    assert.equal(code, 0, stderr)
+  }
+
   /** The last object that was printed. */
   async json<T>(...args: string[]): Promise<T> {
     const { stdout, stderr } = await this.run(...args, '--json')
@@ -170,4 +178,14 @@ export class FilesHome {
     await this.sim.close()
     rmSync(dirname(this.home), { recursive: true, force: true })
   }
+}
+
+/** A new one for every test of a file. */
+export function eachFilesHome(use: (world: FilesHome) => void): void {
+  let world: FilesHome
+  beforeEach(async () => {
+    world = await FilesHome.start()
+    use(world)
+  })
+  afterEach(() => world.close())
 }

@@ -1,6 +1,7 @@
 /** A store on a ledger of either database, with the rows of a drive that has begun. */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
+import { openLedger } from '../../../ledger/open.ts'
 import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { FileStore } from './file-store.ts'
 import { BASE_COLUMNS, LOCAL_COLUMNS, REMOTE_COLUMNS, toBaseRow, toLocalRow, toRemoteRow } from './rows.ts'
@@ -46,6 +47,15 @@ export async function openStore(ledger: Ledger): Promise<FileStore> {
     stat(1),
   )
   return store
+}
+
+export async function withStore(run: (store: FileStore) => Promise<void>): Promise<void> {
+  const ledger = await openLedger('sqlite::memory:')
+  try {
+    await run(await openStore(ledger))
+  } finally {
+    await ledger.close()
+  }
 }
 
 export async function write<T>(store: FileStore, run: (tx: Tx) => Promise<T>): Promise<T> {

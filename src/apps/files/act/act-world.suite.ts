@@ -33,10 +33,10 @@ import { type Sim, startSim } from '../../../sim/start.ts'
 import { type ActionPayload, runAction, type VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
 import { createFilter } from '../filter.ts'
-import { type FolderPair, folderPairSettings } from '../folder-pair.ts'
-import { createRoot, openRoot } from '../local/root.ts'
+import type { FolderPair } from '../folder-pair.ts'
+import { openRoot } from '../local/root.ts'
 import { Scan } from '../local/scan.ts'
-import { lookAt, plainStat } from '../local/stat.ts'
+import { lookAt } from '../local/stat.ts'
 import { DiskThreads } from '../local/threads.ts'
 import { listTrash } from '../local/trash-bin.ts'
 import { treeOf } from '../look.ts'
@@ -45,6 +45,7 @@ import { PlanRequests } from '../plan-requests.ts'
 import { planOnce } from '../planning.ts'
 import type { ConflictRow } from '../store/contract.ts'
 import { writePlan } from '../store/ends.ts'
+import { addSimulatedPair } from '../store/file-store.suite.ts'
 import { FileStore, setFolderPair } from '../store/file-store.ts'
 import { recordLocal } from '../store/local-tree.ts'
 import { freeAllWaiting } from '../store/open-nodes.ts'
@@ -359,7 +360,6 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
   })
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`, { synchronous: 'NORMAL' })
   const store = await FileStore.open(ledger)
-  const root = await createRoot(join(home, 'root'), { markerId: 'm1', drive: NAME, createdAt: '2026' })
   const exchange = createHttpExchange()
   const { accessToken } = sim.onedrive.issue(ACCOUNT)
   const client = new OneDriveClient({
@@ -370,20 +370,9 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     timeoutMs: 20_000,
     token: { access: async () => accessToken, refused: () => undefined },
   })
-  const settings = folderPairSettings.parse(options.settings ?? {})
-  const { id: driveId, state } = sim.onedrive.drive(ACCOUNT)
-  const row = {
-    name: NAME,
-    account: ACCOUNT,
-    driveId,
-    driveType: type,
-    rootItemId: state.root.id,
-    root: root.path,
-    markerId: 'm1',
-    machine: 'here',
-    settings: JSON.stringify(settings),
-  }
-  await store.addFolderPair(row, plainStat(lookAt(root.path)!))
+  const drive = sim.onedrive.drive(ACCOUNT)
+  const added = { name: NAME, drive, home, settings: options.settings ?? {} }
+  const { root, settings } = await addSimulatedPair(store, added)
   await store.write((tx) =>
     setFolderPair(tx, NAME, { scannedAt: 1, heardAt: 1, isEnumerating: false, forcedDeletes: 1_000_000 }),
   )
@@ -391,11 +380,11 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     name: NAME,
     stream: `files:${NAME}`,
     account: ACCOUNT,
-    driveId,
-    rootItemId: state.root.id,
+    driveId: drive.id,
+    rootItemId: drive.state.root.id,
     isBusiness: type === 'business',
     root: root.path,
-    markerId: 'm1',
+    markerId: root.markerId,
     settings,
     client,
     filter: createFilter(settings.filter, undefined),

@@ -22,7 +22,7 @@ import type { MailSettings } from './settings.ts'
 import { MailTables } from './store/tables.ts'
 
 export const ADDRESS = 'ann@example.com'
-/** Every month is listed for itself, and every year is a file: three years take a sync twice as long as one. */
+/** Every month is listed for itself, and every year is a file, and most tests need no more than one. */
 const YEARS = 1
 
 export type SyncWorld = {

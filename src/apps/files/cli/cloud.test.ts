@@ -13,7 +13,7 @@ eachFilesHome((home) => {
 describe('the trash', () => {
   test('keeps what was replaced or deleted, gives it back, and is emptied only when that is confirmed', async () => {
     world.there.write('a.txt', 'first')
-    await world.begin()
+    await world.firstSync()
     world.there.edit('a.txt', 'second')
     await world.sync()
     const [entry] = await world.json<{ entry: string; was: string }[]>('files', 'trash', 'list')
@@ -40,7 +40,7 @@ describe('the trash', () => {
 
 describe('OneDrive itself', () => {
   test('takes, gives, moves and removes, and the folder follows', async () => {
-    await world.begin()
+    await world.firstSync()
     const report = join(world.place, 'report.txt')
     writeFileSync(report, 'report')
     const steps: [args: string[], code: number, said: RegExp][] = [
@@ -72,7 +72,7 @@ describe('OneDrive itself', () => {
 
   test('replaces a file with what was attached to it, and no folder', async () => {
     world.there.write('run.sh', 'newer')
-    await world.begin()
+    await world.firstSync()
     world.write('bin/run.sh', 'older', world.place)
     const place = join(world.place, 'bin/run.sh')
     chmodSync(place, 0o755)
@@ -91,7 +91,7 @@ describe('OneDrive itself', () => {
   })
 
   test('gets a large file in pieces, which becomes visible only as a whole', async () => {
-    await world.begin()
+    await world.firstSync()
     const large = join(world.place, 'large.bin')
     const bytes = Buffer.alloc(11 * 1024 * 1024, 'tidemark')
     writeFileSync(large, bytes)
@@ -104,7 +104,7 @@ describe('OneDrive itself', () => {
   })
 
   test('goes on with a large file where it was interrupted, as long as the file is the same', async () => {
-    await world.begin()
+    await world.firstSync()
     const large = join(world.place, 'large.bin')
     const bytes = Buffer.alloc(25 * 1024 * 1024, 'tidemark')
     writeFileSync(large, bytes)
@@ -138,7 +138,7 @@ describe('OneDrive itself', () => {
 describe('files ls and stat', () => {
   test('show both sides as last seen, and say what they do not know', async () => {
     world.there.write('dir/a.txt', 'abc')
-    await world.begin()
+    await world.firstSync()
     const { stdout } = await world.run('files', 'ls')
     assert.equal(stdout, 'NAME\tHERE\tTHERE\tSTATE\tWHAT\ndir/\tyes\tyes\tin step\t\n')
     const inside = await world.run('files', 'ls', '/dir/')
@@ -156,7 +156,7 @@ describe('files ls and stat', () => {
 
 describe('a folder', () => {
   test('moves nothing while it is paused, and catches up', async () => {
-    await world.begin()
+    await world.firstSync()
     assert.equal((await world.run('files', 'pause', '--reason', 'on a train')).code, 0)
     world.write('a.txt', 'a')
     const paused = await world.sync()
@@ -171,7 +171,7 @@ describe('a folder', () => {
 
   test('that is removed stays as it is on both sides, and can be added again under its name', async () => {
     world.there.write('a.txt', 'a')
-    await world.begin()
+    await world.firstSync()
     const removed = await world.run('files', 'remove', 'Docs')
     assert.equal(removed.code, 0, removed.stderr)
     assert.deepEqual([world.read('a.txt'), world.thereNow()], ['a', { 'a.txt': 'a' }])
@@ -185,7 +185,7 @@ describe('a folder', () => {
   })
 
   test('must be named where there are several', async () => {
-    await world.begin()
+    await world.firstSync()
     await world.sync(world.root('Other'), '--name', 'other one')
     const { code, stderr } = await world.run('files', 'ls')
     assert.equal(code, 2)

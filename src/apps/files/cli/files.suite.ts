@@ -160,8 +160,8 @@ export class FilesHome {
     return this.run('files', 'sync', ...args)
   }
 
-  /** The first sync of its folder. */
-  async begin(...args: string[]): Promise<void> {
+  /** Of its folder. */
+  async firstSync(...args: string[]): Promise<void> {
     const { code, stderr } = await this.sync(this.root(), ...args)
     assert.equal(code, 0, stderr)
   }

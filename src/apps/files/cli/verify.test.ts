@@ -13,7 +13,7 @@ eachFilesHome((home) => {
 describe('files verify', () => {
   beforeEach(async () => {
     for (const name of ['a', 'b', 'c']) world.there.write(`dir/${name}.txt`, `text of ${name}`)
-    await world.begin()
+    await world.firstSync()
   })
 
   test('says that everything agrees where it does, also when OneDrive is read to the bottom', async () => {

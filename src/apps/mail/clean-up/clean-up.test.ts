@@ -12,6 +12,7 @@ import {
   ran,
   sha256,
   tamper,
+  undone,
   wantedRun,
 } from './clean-up.suite.ts'
 import type { CleanUpPoint } from './jobs.ts'
@@ -242,6 +243,15 @@ test('a batch that fails for a while is tried again, and one that fails for good
   bench.failWith(undefined)
   await bench.runs.resume(run.id)
   assert.equal((await finished(bench, run.id)).done, 4)
+})
+
+test('a run that ended while somebody looked for what is in its way is in no trouble', async (t) => {
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
+  const seen = await bench.runs.start(wantedRun())
+  const end = await finished(bench, seen.id)
+  assert.equal(await bench.runs.trouble(seen), undefined)
+  await undone(bench, end)
+  assert.equal(await bench.runs.trouble({ ...end, undo: 'undoing' }), undefined)
 })
 
 test('a batch waits out an outage that is longer than all its tries, and goes on by itself', async (t) => {

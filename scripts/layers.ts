@@ -108,6 +108,45 @@ export function checkLayers(files: SourceFile[]): Violation[] {
   })
 }
 
+/** A statement that brings types alone leaves nothing behind when it runs. */
+const TYPES_ALONE = /^\s*(?:import|export)\s+type\b/
+
+/** Not yet: jobs of an app that name each other. */
+const CYCLES_KNOWN: readonly RegExp[] = [/^src\/apps\/ingest\//]
+
+/** Files that import each other in a circle: whichever is loaded first finds the others half made. */
+export function checkCycles(files: SourceFile[]): Violation[] {
+  const imports = new Map(files.map((file) => [file.path, staticImports(file)]))
+  const done = new Set<string>()
+  const found: Violation[] = []
+  const follow = (path: string, way: readonly string[]): void => {
+    if (way.includes(path)) {
+      const circle = [...way.slice(way.indexOf(path)), path]
+      if (CYCLES_KNOWN.some((known) => known.test(path))) return
+      found.push({ path, line: 1, message: `imports itself by way of ${circle.slice(1).join(', ')}` })
+      return
+    }
+    if (done.has(path)) return
+    for (const target of imports.get(path) ?? []) follow(target, [...way, path])
+    done.add(path)
+  }
+  for (const { path } of files) follow(path, [])
+  return found
+}
+
+function staticImports({ path, text }: SourceFile): string[] {
+  const scanned = scanSource(text)
+  return importsOf(scanned).flatMap(({ specifier, start }) => {
+    const before = scanned.code.slice(0, start)
+    const statement = before.slice(
+      Math.max(before.lastIndexOf('\nimport'), before.lastIndexOf('\nexport'), 0),
+    )
+    const isStatic = /^(?:from|import)\s*['"]/.test(scanned.code.slice(start))
+    if (!isStatic || !specifier?.startsWith('.') || TYPES_ALONE.test(statement)) return []
+    return [posix.normalize(posix.join(posix.dirname(path), specifier))]
+  })
+}
+
 function refusal(path: string, specifier: string | undefined): string | undefined {
   if (specifier === undefined) return 'imports something that cannot be read from the source'
   if (!specifier.startsWith('.')) return packageRefusal(path, specifier)

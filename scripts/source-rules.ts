@@ -69,9 +69,10 @@ export function checkSourceRules(files: SourceFile[]): Violation[] {
 }
 
 /** A literal that is spread at once has the formatter put several properties on a line, and nothing else. */
-const LITERAL_SPREAD = /^\s*\.\.\.\{ .* \},?$/gm
+const LITERAL_SPREAD = /[{,]\s*\.\.\.\{/g
 
 function checkSpreads(file: SourceFile): Violation[] {
+  if (isTest(file.path)) return []
   const { code } = scanSource(file.text)
   return [...code.matchAll(LITERAL_SPREAD)].map(({ index }) =>
     violation(file, index, 'spreads a literal: write its properties'),
@@ -131,8 +132,8 @@ function checkSql(file: SourceFile): Violation[] {
     )
 }
 
-/** What people read. Who decides something reads the code beside it. */
-const TEXT = `(?:message|reason|note|because|hint|detail)`
+/** What people read, and what is JSON. Who decides something reads the code beside it, or parses it. */
+const TEXT = `(?:message|reason|note|because|hint|detail|payload)`
 const DECIDES_BY_TEXT = [
   new RegExp(`\\b${TEXT}[?!]?\\.(?:startsWith|endsWith|includes|indexOf|match|matchAll|search)\\(`, 'g'),
   new RegExp(`\\.(?:test|exec)\\(\\s*(?:[\\w?!#]+\\.)*${TEXT}\\b`, 'g'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { checkLayers, type SourceFile } from '../scripts/layers.ts'
+import { checkCycles, checkLayers, type SourceFile } from '../scripts/layers.ts'
 import { checkSourceRules } from '../scripts/source-rules.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -23,6 +23,10 @@ function ruleFaults(path: string, text: string): string[] {
 describe('this source', () => {
   test('imports point down only', () => {
     assert.deepEqual(checkLayers(sources()), [])
+  })
+
+  test('has no circle of imports', () => {
+    assert.deepEqual(checkCycles(sources()), [])
   })
 
   test('nothing ambient, no stray SQL, nothing decided by a text, no oversized or badly named file', () => {
@@ -89,6 +93,30 @@ describe('the layer check refuses', () => {
   test('with the line and both names', () => {
     const [fault] = layerFaults('src/ledger/a.ts', `\n\nimport { x } from '../engine/retry.ts'\n`)
     assert.equal(fault, '3: imports src/engine/retry.ts: ledger may not know engine')
+  })
+})
+
+describe('the check of circles', () => {
+  const circle = (first: string, second: string): string[] =>
+    checkCycles([
+      { path: 'src/engine/a.ts', text: first },
+      { path: 'src/engine/b.ts', text: second },
+    ]).map(({ message }) => message)
+
+  test('refuses two files that import each other, with the way', () => {
+    assert.deepEqual(circle(`import { b } from './b.ts'`, `export { a } from './a.ts'`), [
+      'imports itself by way of src/engine/b.ts, src/engine/a.ts',
+    ])
+  })
+
+  test('refuses it also where one of them brings types inline, which is loaded all the same', () => {
+    assert.equal(circle(`import { type B } from './b.ts'`, `import './a.ts'`).length, 1)
+  })
+
+  test('allows what is only of types, or imported when it is needed', () => {
+    assert.deepEqual(circle(`import type { B } from './b.ts'`, `import { a } from './a.ts'`), [])
+    assert.deepEqual(circle(`const b = await import('./b.ts')`, `import { a } from './a.ts'`), [])
+    assert.deepEqual(circle(`import {\n  b,\n} from './b.ts'`, `export type {\n  A,\n} from './a.ts'`), [])
   })
 })
 
@@ -160,6 +188,8 @@ describe('the source rules refuse', () => {
     ],
     ['a file of 701 lines', 'src/cli/a.ts', 'export const a = 1\n'.repeat(701)],
     ['a literal that is spread', 'src/cli/a.ts', 'const a = {\n  ...{ b: 1, c: 2 },\n}'],
+    ['a literal that is spread over lines', 'src/cli/a.ts', 'const a = { d,\n  ...{\n    b: 1,\n  },\n}'],
+    ['a payload by a pattern', 'src/apps/files/a.ts', 'if (/"verb":"upload"/.test(job.payload)) go()'],
     ['a bucket', 'src/engine/utils.ts', ''],
     ['a folder of buckets', 'src/engine/helpers/retry.ts', ''],
     ['types.ts', 'src/engine/types.ts', ''],

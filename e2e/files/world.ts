@@ -10,10 +10,9 @@ import {
   folderPairSettings,
   streamOf,
 } from '../../src/apps/files/folder-pair.ts'
-import { type FileSync, machineId, openFileSync } from '../../src/apps/files/index.ts'
-import { createRoot } from '../../src/apps/files/local/root.ts'
-import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
+import { type FileSync, openFileSync } from '../../src/apps/files/index.ts'
 import type { OpenFiles } from '../../src/apps/files/runtime.ts'
+import { addSimulatedPair } from '../../src/apps/files/store/file-store.suite.ts'
 import { FileStore, setFolderPair } from '../../src/apps/files/store/file-store.ts'
 import { changeSettings } from '../../src/apps/files/store/filter-change.ts'
 import { simulatedSettings } from '../../src/apps/files/sync.suite.ts'
@@ -133,27 +132,9 @@ export class OracleWorld {
     const accounts = await Accounts.open(ledger)
     const vault = await openVault({ env: {}, home })
     await connectOneDrive({ accounts, vault, sim }, ACCOUNT)
-    const root = await createRoot(join(home, 'root'), {
-      markerId: 'marker',
-      drive: PAIR,
-      createdAt: '2026-01-01T00:00:00.000Z',
-    })
     const store = await FileStore.open(ledger)
     const drive = sim.onedrive.drive(ACCOUNT)
-    await store.addFolderPair(
-      {
-        name: PAIR,
-        account: ACCOUNT,
-        driveId: drive.id,
-        driveType: type,
-        rootItemId: drive.dump().rootId,
-        root: root.path,
-        markerId: 'marker',
-        machine: machineId(),
-        settings: JSON.stringify(folderPairSettings.parse({})),
-      },
-      plainStat(lookAt(root.path)!),
-    )
+    const { root } = await addSimulatedPair(store, { name: PAIR, drive, home })
     await store.write((tx) => setFolderPair(tx, PAIR, { forcedDeletes: DELETES_ALLOWED }))
     return new OracleWorld({ sim, ledger, store, root: root.path, home, clock, place })
   }

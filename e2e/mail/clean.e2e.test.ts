@@ -1,26 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { cleanMail } from '../../src/apps/mail/cli/clean.ts'
 import { seededRandom } from '../../src/base/random.ts'
 import { createContext } from '../../src/cli/context.ts'
 import { Output } from '../../src/cli/output/output.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
 import { withArchive } from './oracle.ts'
-import { ADDRESS, World, type WorldOptions } from './world.ts'
+import { ADDRESS, type World, worldsOf } from './world.ts'
 
-const worlds: World[] = []
-
-async function syncedWorld(options: WorldOptions): Promise<World> {
-  const world = await World.start(options)
-  worlds.push(world)
-  const synced = await world.run('mail', 'sync', '--json')
-  assert.equal(synced.code, 0, synced.stderr)
-  return world
-}
-
-after(async () => {
-  for (const world of worlds) await world.close()
-})
+const { syncedWorld } = worldsOf()
 
 type Run = { id: number; planned: number; done: number; refused: number; state: string; undo: string | null }
 

@@ -24,8 +24,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { folderName } from '../../src/apps/mail/account.ts'
-import { checkComplete, checkWatermark, look, withArchive } from './oracle.ts'
-import { ADDRESS, type Ended, World, type WorldOptions } from './world.ts'
+import { checkAll, checkWatermark, look, withArchive } from './oracle.ts'
+import { ADDRESS, type Ended, type World, worldsOf } from './world.ts'
 
 const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
 /** The files of two whole years, and the messages that are in them: every month until now takes its time. */
@@ -35,28 +35,9 @@ const FROM_MS = Date.UTC(Number(EARLIER), 0, 1)
 const MESSAGES = 32
 const PAGE_BYTES = 4_096
 
-const worlds: World[] = []
+const { worldOf } = worldsOf({ messages: MESSAGES, years: 1 })
 const scratch = mkdtempSync(join(tmpdir(), 'tidemark-damage-'))
-
-async function worldOf(options: Partial<WorldOptions>): Promise<World> {
-  const world = await World.start({ messages: MESSAGES, years: 1, ...options })
-  worlds.push(world)
-  return world
-}
-
-after(async () => {
-  for (const world of worlds) await world.close()
-  rmSync(scratch, { recursive: true, force: true })
-})
-
-async function checkAll(world: World): Promise<void> {
-  await withArchive(world, async (archive, ledger) => {
-    const seen = await look(archive, ledger)
-    checkWatermark(world, seen)
-    await checkComplete(world, archive, seen)
-    assert.equal(seen.bad.size, 0)
-  })
-}
+after(() => rmSync(scratch, { recursive: true, force: true }))
 
 function folderOf(world: World): string {
   return join(world.home, 'mail', folderName(ADDRESS))

@@ -102,3 +102,13 @@ export async function checkComplete(world: World, archive: Archive, seen: Seen):
     }
   }
 }
+
+/** Everything is there, and nothing is bad. */
+export async function checkAll(world: World): Promise<void> {
+  await withArchive(world, async (archive, ledger) => {
+    const seen = await look(archive, ledger)
+    checkWatermark(world, seen)
+    await checkComplete(world, archive, seen)
+    assert.equal(seen.bad.size, 0)
+  })
+}

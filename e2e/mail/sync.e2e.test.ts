@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { liveAndArchive } from './life.ts'
 import { checkComplete, checkWatermark, look, withArchive } from './oracle.ts'
-import { ADDRESS, World, type WorldOptions } from './world.ts'
+import { ADDRESS, worldsOf } from './world.ts'
 
-const worlds: World[] = []
-async function worldOf(options: WorldOptions): Promise<World> {
-  const world = await World.start(options)
-  worlds.push(world)
-  return world
-}
-
-after(async () => {
-  for (const world of worlds) await world.close()
-})
+const { worldOf } = worldsOf()
 
 type Summary = {
   accounts: { stored: number; listed: number; bad: number; gone: number; watermarkMs: number }[]

@@ -9,27 +9,17 @@ import { setTimeout as pass } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { folderName } from '../../src/apps/mail/account.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
-import { checkComplete, checkWatermark, look, withArchive } from './oracle.ts'
-import { ADDRESS, type Ended, World, type WorldOptions } from './world.ts'
+import { checkAll, checkWatermark, look, withArchive } from './oracle.ts'
+import { ADDRESS, type Ended, type World, worldsOf } from './world.ts'
 
 const OTHER = 'bob@example.com'
 const LOOK_MS = 5
 /** Some in each month of a year: a month is listed, and its messages fetched, for itself. */
 const MESSAGES = 40
 
-const worlds: World[] = []
+const { worldOf, syncedWorld } = worldsOf({ messages: MESSAGES, years: 1 })
 const scratch = mkdtempSync(join(tmpdir(), 'tidemark-trouble-'))
-
-async function worldOf(options: Partial<WorldOptions>): Promise<World> {
-  const world = await World.start({ messages: MESSAGES, years: 1, ...options })
-  worlds.push(world)
-  return world
-}
-
-after(async () => {
-  for (const world of worlds) await world.close()
-  rmSync(scratch, { recursive: true, force: true })
-})
+after(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** One run in another environment. */
 function runWith(world: World, env: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> {
@@ -39,22 +29,6 @@ function runWith(world: World, env: NodeJS.ProcessEnv, ...args: string[]): Promi
   for (const key of Object.keys(env)) delete world.env[key]
   Object.assign(world.env, before)
   return ended
-}
-
-async function checkAll(world: World): Promise<void> {
-  await withArchive(world, async (archive, ledger) => {
-    const seen = await look(archive, ledger)
-    checkWatermark(world, seen)
-    await checkComplete(world, archive, seen)
-    assert.equal(seen.bad.size, 0)
-  })
-}
-
-async function syncedWorld(options: Partial<WorldOptions>): Promise<World> {
-  const world = await worldOf(options)
-  const end = await world.run('mail', 'sync')
-  assert.equal(end.code, 0, end.stderr)
-  return world
 }
 
 type ErrorLine = { error: { message: string; hint?: string; code?: string } }

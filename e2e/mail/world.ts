@@ -1,10 +1,12 @@
 /** A simulated Gmail, a home with its account connected, and the command line as a process that can be killed. */
 
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import { setTimeout as pass } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openVault } from '../../src/base/vault.ts'
@@ -154,4 +156,27 @@ export class World {
     await this.sim.close()
     rmSync(this.home, { recursive: true, force: true })
   }
+}
+
+/** Makes worlds for the tests of a file, and closes them behind the last. */
+export function worldsOf(defaults: Partial<WorldOptions> = {}): {
+  worldOf: (options: Partial<WorldOptions>) => Promise<World>
+  syncedWorld: (options: Partial<WorldOptions>) => Promise<World>
+} {
+  const worlds: World[] = []
+  after(async () => {
+    for (const world of worlds) await world.close()
+  })
+  const worldOf = async (options: Partial<WorldOptions>): Promise<World> => {
+    const world = await World.start({ messages: 0, ...defaults, ...options })
+    worlds.push(world)
+    return world
+  }
+  const syncedWorld = async (options: Partial<WorldOptions>): Promise<World> => {
+    const world = await worldOf(options)
+    const end = await world.run('mail', 'sync')
+    assert.equal(end.code, 0, end.stderr)
+    return world
+  }
+  return { worldOf, syncedWorld }
 }

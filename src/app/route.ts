@@ -29,6 +29,8 @@ type About<P extends Shape, Q extends Shape> = {
   access?: 'member' | 'signed'
   params?: P
   query?: Q
+  /** Changes nothing, whatever its method: what pages share of the ledger holds. */
+  onlyReads?: true
   /** Answers with an ETag and 304; for what clients ask again and again. */
   etag?: boolean
   /** Statuses of its refusals besides those that every route of its form has: see openapi.ts. */

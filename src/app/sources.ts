@@ -6,7 +6,8 @@
 
 import { formatCount } from '../base/format.ts'
 import type { Obstacle } from '../engine/obstacles.ts'
-import type { BadRow, JobRow } from '../ledger/contract.ts'
+import type { BadRow, JobRow, SegmentRow } from '../ledger/contract.ts'
+import type { PauseRow } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { SyncState } from './users/sync-state.ts'
 
@@ -103,7 +104,7 @@ export async function countedStatus(ledger: Ledger, { name, stream }: Source): P
   const [skipped, bad] = [count(row?.skipped), count(row?.bad)]
   const onTheirWay = listed - stored - gone - skipped - bad
   const [segments, settledSegments] = [count(row?.segments), count(row?.settled_segments)]
-  const isLeft = await hasJobs(ledger, stream)
+  const isLeft = await hasJobs(ledger, { stream })
   const parts = [`${formatCount(stored)} stored`, `${formatCount(gone)} gone`]
   parts.push(`${formatCount(skipped)} skipped`, `${formatCount(bad)} bad`)
   if (onTheirWay > 0) parts.push(`${formatCount(onTheirWay)} on their way`)
@@ -116,11 +117,33 @@ export async function countedStatus(ledger: Ledger, { name, stream }: Source): P
   }
 }
 
-async function hasJobs(ledger: Ledger, stream: string): Promise<boolean> {
+/** Why nothing of a stream moves, where it or everything is paused. */
+export async function pauseOfStream(ledger: Ledger, stream: string): Promise<PauseRow | undefined> {
+  return (await ledger.pauses()).find(
+    ({ scope, target }) => scope === 'all' || (scope === 'stream' && target === stream),
+  )
+}
+
+/** Whether anything of it is left to do or under way. */
+export async function hasJobs(ledger: Ledger, of: { stream: string; kind?: string }): Promise<boolean> {
   for (const state of ['pending', 'claimed'] as const) {
-    if ((await ledger.jobs({ state, stream, limit: 1 })).length > 0) return true
+    if ((await ledger.jobs({ ...of, state, limit: 1 })).length > 0) return true
   }
   return false
+}
+
+const SEGMENTS_PAGE = 1_000
+
+/** All segments of a stream, in their order. */
+export async function segmentsOf(ledger: Ledger, streamId: number): Promise<SegmentRow[]> {
+  const segments: SegmentRow[] = []
+  let fromAt = Number.MIN_SAFE_INTEGER
+  for (;;) {
+    const page = await ledger.segments(streamId, { fromAt, limit: SEGMENTS_PAGE })
+    segments.push(...page)
+    if (page.length < SEGMENTS_PAGE) return segments
+    fromAt = page.at(-1)!.to_at
+  }
 }
 
 const BAD_PAGE = 1_000

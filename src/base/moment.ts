@@ -32,6 +32,11 @@ export function isoTime(at: number | null): string | null {
   return Number.isNaN(date.getTime()) ? String(at) : date.toISOString()
 }
 
+/** `2024-03-01 14:05 UTC` */
+export function minuteText(at: number): string {
+  return `${isoTime(at).slice(0, 16).replace('T', ' ')} UTC`
+}
+
 function dayOf(date: Date): string {
   return `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}-${twoDigits(date.getDate())}`
 }

@@ -32,6 +32,15 @@ export function plainText(text: string): string {
   return clean.length > TEXT_MAX ? `${clean.slice(0, TEXT_MAX)}…` : clean
 }
 
+/** What stands as `error` in a body; undefined where the body has not this shape, and so came from somebody else. */
+export function errorIn<T>(body: string, shape: z.ZodType<{ error: T }>): T | undefined {
+  try {
+    return shape.parse(JSON.parse(body)).error
+  } catch {
+    return undefined
+  }
+}
+
 /** The longest of several waits in ms; what is no number, or not in the future, is none. */
 export function longestWait(waits: readonly number[]): number | undefined {
   const longest = Math.max(0, ...waits.filter((wait) => Number.isFinite(wait)))

@@ -8,9 +8,10 @@
  * - a rotated refresh token is saved before any token made with it is handed out
  * - once lost, always an auth error, until `reload` brings another secret
  */
+import { z } from 'zod'
 import type { Clock } from '../base/clock.ts'
-import { asTidemarkError, type TidemarkError } from '../base/errors.ts'
-import type { Tokens } from './oauth.ts'
+import { asTidemarkError, TidemarkError } from '../base/errors.ts'
+import type { OAuthClient, Tokens } from './oauth.ts'
 
 export type TokenSource = {
   access(signal?: AbortSignal): Promise<string>
@@ -43,17 +44,52 @@ export type GrantedTokensInput<S> = {
   onLost?: ((error: TidemarkError) => Promise<void>) | undefined
 }
 
-/** The part of a secret that consent with a refresh token makes. */
-export type OAuthSecret = {
-  clientId: string
-  clientSecret?: string | undefined
-  refreshToken: string
-  accessToken?: string | undefined
-  expiresAtMs?: number | undefined
-  scopes: string[]
+/** What consent with a refresh token makes. */
+export const oauthSecretSchema = z.object({
+  kind: z.literal('oauth'),
+  clientId: z.string().min(1),
+  clientSecret: z.string().min(1).optional(),
+  refreshToken: z.string().min(1),
+  accessToken: z.string().min(1).optional(),
+  expiresAtMs: z.number().optional(),
+  scopes: z.array(z.string().min(1)).min(1),
   /** When the refresh token was given; and when it ends by itself, where the service has said so. */
-  obtainedAtMs: number
-  refreshExpiresAtMs?: number | undefined
+  obtainedAtMs: z.number(),
+  refreshExpiresAtMs: z.number().optional(),
+})
+
+export type OAuthSecret = z.output<typeof oauthSecretSchema>
+
+export function newOAuthSecret(
+  { clientId, clientSecret }: OAuthClient,
+  tokens: Tokens & { refreshToken: string; scopes: readonly string[] },
+  obtainedAtMs: number,
+): OAuthSecret {
+  const { refreshToken, accessToken, expiresAtMs, scopes, refreshExpiresAtMs } = tokens
+  return {
+    kind: 'oauth',
+    clientId,
+    ...(clientSecret !== undefined && { clientSecret }),
+    refreshToken,
+    accessToken,
+    expiresAtMs,
+    scopes: [...scopes],
+    obtainedAtMs,
+    ...(refreshExpiresAtMs !== undefined && { refreshExpiresAtMs }),
+  }
+}
+
+export function parseSecret<S>(schema: z.ZodType<S>, text: string, service: string): S {
+  try {
+    return schema.parse(JSON.parse(text))
+  } catch {
+    // Without its cause, which quotes what it found.
+    throw new TidemarkError('The stored secret of the account has a form that this Tidemark does not know.', {
+      kind: 'auth',
+      code: 'secret-form',
+      hint: `Update Tidemark, or connect the account again: tidemark account add ${service}.`,
+    })
+  }
 }
 
 export function keptOAuthToken(secret: OAuthSecret): Token | undefined {

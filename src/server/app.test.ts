@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { z } from 'zod'
+import { readCacheOf } from '../app/ledger-read-cache.ts'
 import type { ServerModule } from '../app/module.ts'
 import { route } from '../app/route.ts'
+import { FakeClock } from '../base/clock.ts'
 import { disposition } from './app.ts'
 import { BODY_BYTES_MAX, depthOf } from './request-input.ts'
 import { problemOf, startCore, TOKEN, testModule, WRITE } from './server.suite.ts'
@@ -171,6 +173,22 @@ describe('an answer', () => {
     assert.equal(disposition('…'), `attachment; filename="_"; filename*=UTF-8''%E2%80%A6`)
     assert.equal(disposition('...'), `attachment; filename="download"; filename*=UTF-8''download`)
   })
+})
+
+test('what pages share of the ledger is read anew after a change, and not after what only reads', async () => {
+  const clock = new FakeClock()
+  let reads = 0
+  const look = () =>
+    readCacheOf(core.ledger).read('a test', clock, async () => {
+      // So much that the next read has to wait for its turn.
+      await clock.advance(2_000)
+      return ++reads
+    })
+  assert.equal(await look(), 1)
+  assert.equal((await post('/api/plan', '')).status, 200)
+  assert.equal(await look(), 1)
+  assert.equal((await post('/api/things', '{"id":1,"name":"a"}')).status, 202)
+  assert.equal(await look(), 2)
 })
 
 describe('a path', () => {

@@ -93,7 +93,7 @@ async function answer(c: Context<AppEnv>, { spec, handle }: Route, options: Rout
   const input = await inputOf(c, spec)
   const value = await handle(input as never, options.services as never)
   // Whoever changed something wants to see it.
-  if (spec.method !== 'get') readCacheOf(options.services.ledger).forget()
+  if (spec.method !== 'get' && !spec.onlyReads) readCacheOf(options.services.ledger).forget()
   if (options.checkAnswers) checkAnswer(spec, value)
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',

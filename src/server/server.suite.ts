@@ -79,6 +79,12 @@ export function testModule(state: Things = { at: 0, value: 1 }): ServerModule {
         answer: z.object({ account: z.string().optional() }),
         handle: async ({ body }) => body,
       }),
+      route('POST /api/plan', {
+        summary: 'Changes nothing',
+        onlyReads: true,
+        answer: z.object({}),
+        handle: async () => ({}),
+      }),
       route('POST /api/hook', {
         summary: 'Of another service',
         access: 'signed',

@@ -3,7 +3,7 @@
  * date, failed. An app may know better (`Sources.syncState`); what is here follows from what the ledger has counted.
  */
 import { formatCount } from '../../base/format.ts'
-import { isoTime } from '../../base/moment.ts'
+import { minuteText } from '../../base/moment.ts'
 import { services as cloudServices } from '../../cloud/registry.ts'
 import { listEngines, liveCount } from '../../engine/observe/engines.ts'
 import type { Account } from '../../ledger/accounts.ts'
@@ -93,17 +93,13 @@ export function syncText(state: SyncState): string {
     case 'failed':
       return `Sync failed (${formatCount(failed)} errors), will be tried again`
     case 'idle':
-      return lastSyncAtMs === null ? 'Up to date' : `Up to date (last sync ${minuteOf(lastSyncAtMs)})`
+      return lastSyncAtMs === null ? 'Up to date' : `Up to date (last sync ${minuteText(lastSyncAtMs)})`
   }
 }
 
 /** Never 100 before all is done. */
 function percent(processed: number, total: number): number {
   return total === 0 ? 0 : Math.floor((processed / total) * 100)
-}
-
-function minuteOf(ms: number): string {
-  return `${isoTime(ms).slice(0, 16).replace('T', ' ')} UTC`
 }
 
 const BY_URGENCY: readonly SyncPhase[] = ['stalled', 'failed', 'discovering', 'processing', 'idle']

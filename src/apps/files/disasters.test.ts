@@ -8,10 +8,7 @@ import { assertInStep, type FileWorld, withFileWorld } from './sync.suite.ts'
 
 const FILES = Array.from({ length: 12 }, (_, n) => `d${n % 3}/f${n}.txt`)
 
-async function begin(world: FileWorld): Promise<void> {
-  for (const name of FILES) world.write(name, `first ${name}`)
-  await world.sync()
-}
+const BEGUN = { files: Object.fromEntries(FILES.map((name) => [name, `first ${name}`])) }
 
 function thereNames(world: FileWorld): string[] {
   return [...world.thereTree().keys()].filter((name) => !name.endsWith('/')).sort()
@@ -27,8 +24,7 @@ async function syncInVain(world: FileWorld): Promise<void> {
 }
 
 test('a folder that is not there deletes nothing in the cloud', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     renameSync(world.root, `${world.root}-unmounted`)
     await syncInVain(world)
     assert.deepEqual(thereNames(world), [...FILES].sort())
@@ -36,8 +32,7 @@ test('a folder that is not there deletes nothing in the cloud', () =>
   }))
 
 test('an empty folder in the place of the folder deletes nothing in the cloud', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     renameSync(world.root, `${world.root}-unmounted`)
     mkdirSync(world.root)
     await syncInVain(world)
@@ -47,8 +42,7 @@ test('an empty folder in the place of the folder deletes nothing in the cloud', 
   }))
 
 test('a folder whose marker is gone deletes nothing in the cloud', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     for (const name of FILES) world.remove(name)
     rmSync(join(world.root, OWN_FOLDER), { recursive: true })
     await syncInVain(world)
@@ -56,8 +50,7 @@ test('a folder whose marker is gone deletes nothing in the cloud', () =>
   }))
 
 test('a download that fails is not taken for a deletion here', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.there.device.write('new.txt', 'from elsewhere')
     world.sim.faults.set({
       rules: [{ do: 'error', status: 500, methods: ['graph.download', 'graph.content.get'] }],
@@ -71,8 +64,7 @@ test('a download that fails is not taken for a deletion here', () =>
   }))
 
 test('an edit here is not lost when the file is deleted elsewhere', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.write('d0/f0.txt', 'edited here')
     world.there.device.delete('d0/f0.txt')
     await world.sync()
@@ -81,8 +73,7 @@ test('an edit here is not lost when the file is deleted elsewhere', () =>
   }))
 
 test('an edit elsewhere is not lost when the file is deleted here', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.remove('d0/f0.txt')
     world.there.device.write('d0/f0.txt', 'edited there')
     await world.sync()
@@ -91,8 +82,7 @@ test('an edit elsewhere is not lost when the file is deleted here', () =>
   }))
 
 test('an edit here is not lost when its folder is deleted elsewhere', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.write('d0/f0.txt', 'edited here')
     world.write('d0/deep/new.txt', 'new here')
     world.there.device.delete('d0')
@@ -104,8 +94,7 @@ test('an edit here is not lost when its folder is deleted elsewhere', () =>
   }))
 
 test('a folder renamed elsewhere keeps what is in it', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.there.device.rename('d0', 'renamed')
     await world.sync()
     assert.equal(world.read('renamed/f0.txt'), 'first d0/f0.txt')
@@ -118,8 +107,7 @@ test('a folder renamed elsewhere keeps what is in it', () =>
   }))
 
 test('a rename here to a name that OneDrive does not take leaves the copy there alone', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.move('d0/f0.txt', 'd0/what?.txt')
     await world.sync()
     assert.ok(thereNames(world).includes('d0/f0.txt'))
@@ -132,8 +120,7 @@ test('a rename here to a name that OneDrive does not take leaves the copy there 
   }))
 
 test('what is moved here is not uploaded again', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     const before = world.sim.log.bytesOf('graph.content.put').received
     world.move('d0', 'elsewhere/deep/d0')
     world.move('d1/f1.txt', 'f1-moved.txt')
@@ -143,24 +130,19 @@ test('what is moved here is not uploaded again', () =>
   }))
 
 test('a file that OneDrive rewrites after its upload is not uploaded again and again', () =>
-  withFileWorld(
-    async (world) => {
-      world.there.setQuirks({ rewritesUploads: true })
-      world.write('report.docx', 'as written here')
-      await world.sync()
-      for (let n = 0; n < 3; n++) await world.sync()
-      const uploads = (await world.actions()).filter((action) => action === 'upload report.docx')
-      assert.equal(uploads.length, 1)
-      assert.equal(world.read('report.docx'), 'as written here')
-      assert.deepEqual(await world.files.store.conflicts('home'), [])
-    },
-    { drive: { type: 'business' } },
-  ))
+  withFileWorld({ drive: { type: 'business' } }, async (world) => {
+    world.there.setQuirks({ rewritesUploads: true })
+    world.write('report.docx', 'as written here')
+    await world.sync()
+    for (let n = 0; n < 3; n++) await world.sync()
+    const uploads = (await world.actions()).filter((action) => action === 'upload report.docx')
+    assert.equal(uploads.length, 1)
+    assert.equal(world.read('report.docx'), 'as written here')
+    assert.deepEqual(await world.files.store.conflicts('home'), [])
+  }))
 
 test('conflicts do not breed conflicts', () =>
-  withFileWorld(async (world) => {
-    world.write('a.txt', 'first')
-    await world.sync()
+  withFileWorld({ files: { 'a.txt': 'first' } }, async (world) => {
     world.write('a.txt', 'here')
     world.there.device.write('a.txt', 'there')
     for (let n = 0; n < 4; n++) await world.sync()
@@ -170,9 +152,7 @@ test('conflicts do not breed conflicts', () =>
   }))
 
 test('the same edit on both sides is no conflict', () =>
-  withFileWorld(async (world) => {
-    world.write('a.txt', 'first')
-    await world.sync()
+  withFileWorld({ files: { 'a.txt': 'first' } }, async (world) => {
     world.write('a.txt', 'the same edit')
     world.there.device.write('a.txt', 'the same edit')
     await world.sync()
@@ -181,8 +161,7 @@ test('the same edit on both sides is no conflict', () =>
   }))
 
 test('a rename of case alone deletes nothing, whichever side made it', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.move('d0/f0.txt', 'd0/F0.TXT')
     world.there.device.rename('d1/f1.txt', 'F1.txt')
     world.there.device.rename('d2', 'D2')
@@ -196,8 +175,7 @@ test('a rename of case alone deletes nothing, whichever side made it', () =>
   }))
 
 test('when OneDrive forgets what changed, everything goes on, and nothing is deleted or copied', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.there.device.write('d0/f0.txt', 'edited there')
     world.there.device.delete('d1/f1.txt')
     world.write('d2/f2.txt', 'edited here')
@@ -212,9 +190,7 @@ test('when OneDrive forgets what changed, everything goes on, and nothing is del
   }))
 
 test('two forms of the same accent are one file', () =>
-  withFileWorld(async (world) => {
-    world.write('cafe\u0301.txt', 'decomposed')
-    await world.sync()
+  withFileWorld({ files: { 'cafe\u0301.txt': 'decomposed' } }, async (world) => {
     assert.equal(thereNames(world).length, 1)
     world.there.device.write(thereNames(world)[0]!, 'edited there')
     await world.sync()
@@ -224,27 +200,17 @@ test('two forms of the same accent are one file', () =>
   }))
 
 test('S5: a click that deletes everything is asked about before the other side follows', () =>
-  withFileWorld(
-    async (world) => {
-      await begin(world)
-      for (const name of ['d0', 'd1', 'd2']) world.there.device.delete(name)
-      await world.sync()
-      assert.deepEqual(
-        [...world.here().keys()].filter((name) => !name.endsWith('/')).sort(),
-        [...FILES].sort(),
-      )
-      const { heldDeletes } = await world.files.store.folderPair('home')
-      assert.deepEqual(JSON.parse(heldDeletes ?? 'null'), { local: FILES.length + 3, remote: 0 })
-    },
-    { isUnanswered: true },
-  ))
+  withFileWorld({ isUnanswered: true, ...BEGUN }, async (world) => {
+    for (const name of ['d0', 'd1', 'd2']) world.there.device.delete(name)
+    await world.sync()
+    assert.deepEqual([...world.here().keys()].filter((name) => !name.endsWith('/')).sort(), [...FILES].sort())
+    const { heldDeletes } = await world.files.store.folderPair('home')
+    assert.deepEqual(JSON.parse(heldDeletes ?? 'null'), { local: FILES.length + 3, remote: 0 })
+  }))
 
 test('S6: a download that would fill the disk waits, and nothing is left half-way', () =>
-  withFileWorld(
-    async (world) => {
-      world.there.device.write('big.bin', Buffer.alloc(100_000, 1))
-      await world.syncStopped(async () => (await world.files.store.openCounts('home')).inWork > 0)
-      assert.ok(!world.has('big.bin'))
-    },
-    { settings: { reserveBytes: 2 ** 60 } },
-  ))
+  withFileWorld({ settings: { reserveBytes: 2 ** 60 } }, async (world) => {
+    world.there.device.write('big.bin', Buffer.alloc(100_000, 1))
+    await world.syncStopped(async () => (await world.files.store.openCounts('home')).inWork > 0)
+    assert.ok(!world.has('big.bin'))
+  }))

@@ -11,7 +11,7 @@ import { ACCOUNT, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 
 /** The index of a world's ledger, and how to bring it up to date. */
 async function withIndexed(run: (world: FileWorld, parts: Parts) => Promise<void>): Promise<void> {
-  await withFileWorld(async (world) => {
+  await withFileWorld({}, async (world) => {
     const { ledger } = world.engine
     const search = openSearch({ ledger })
     const extractor = new TextExtractor({ clock: systemClock })

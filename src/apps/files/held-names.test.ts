@@ -28,7 +28,7 @@ async function takeHeldName(world: FileWorld, take: () => void): Promise<void> {
 
 for (const name of ['a', 'A']) {
   test(`S5: a new folder ${name} that takes the name of A, whose deletion waits for a yes, keeps its name`, () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await takeHeldName(world, () => world.write(`${name}/x`, 'new'))
       const left = await reasonsOf(world)
       assert.deepEqual([left.get(name), left.get(`${name}/x`)], [HELD_NAME, OTHER_LEFT])
@@ -39,11 +39,11 @@ for (const name of ['a', 'A']) {
       assertInStep(world)
       assert.deepEqual([...world.here().keys()], [`${name}/`, `${name}/x`])
       assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
-    }, UNANSWERED))
+    }))
 }
 
 test('S5: what waits for the name of a held deletion goes on when the deletion is taken back', () =>
-  withFileWorld(async (world) => {
+  withFileWorld(UNANSWERED, async (world) => {
     await takeHeldName(world, () => world.write('a/x', 'new'))
     world.write('A', 'the only file')
     await world.sync()
@@ -52,10 +52,10 @@ test('S5: what waits for the name of a held deletion goes on when the deletion i
     await world.sync()
     assertInStep(world)
     assert.deepEqual([...world.here().keys()].sort(), ['A', 'b/', 'b/x'])
-  }, UNANSWERED))
+  }))
 
 test('S5: what waits for the name of a held deletion is a conflict once OneDrive has edited that', () =>
-  withFileWorld(async (world) => {
+  withFileWorld(UNANSWERED, async (world) => {
     await takeHeldName(world, () => world.write('a/x', 'new'))
     world.there.device.edit('A', 'edited there')
     await world.engine.enqueue(world.files.kinds.delta, { drive: PAIR }, { stream: streamOf(PAIR) })
@@ -63,10 +63,10 @@ test('S5: what waits for the name of a held deletion is a conflict once OneDrive
     assertInStep(world)
     assert.equal(world.read('A'), 'edited there')
     assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
-  }, UNANSWERED))
+  }))
 
 test('S5: a file that takes the name of a whole folder whose deletion waits for a yes keeps its name', () =>
-  withFileWorld(async (world) => {
+  withFileWorld(UNANSWERED, async (world) => {
     for (let n = 0; n < 5; n++) world.write(`A/${n}.txt`, `number ${n}`)
     await world.sync()
     world.remove('A')
@@ -78,12 +78,10 @@ test('S5: a file that takes the name of a whole folder whose deletion waits for 
     await world.settled()
     assertInStep(world)
     assert.deepEqual([...world.here().keys()], ['a'])
-  }, UNANSWERED))
+  }))
 
 test('S5: what OneDrive has made under the name of something whose deletion here waits for a yes waits, too', () =>
-  withFileWorld(async (world) => {
-    world.write('A', 'the only file')
-    await world.sync()
+  withFileWorld({ ...UNANSWERED, files: { A: 'the only file' } }, async (world) => {
     world.there.device.delete('A')
     await world.sync()
     world.there.device.write('a/x', 'new')
@@ -94,4 +92,4 @@ test('S5: what OneDrive has made under the name of something whose deletion here
     await world.settled()
     assertInStep(world)
     assert.deepEqual([...world.here().keys()], ['a/', 'a/x'])
-  }, UNANSWERED))
+  }))

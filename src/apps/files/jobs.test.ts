@@ -16,7 +16,7 @@ async function accounts(world: FileWorld): Promise<Record<string, number>> {
 }
 
 test('checks and transfers have kinds of their own, everything else is one', () =>
-  withFileWorld(async ({ files }) => {
+  withFileWorld({}, async ({ files }) => {
     const verbs: ActionVerb[] = ['check', 'download', 'upload', 'conflict', 'move-local', 'delete-remote']
     const kinds = verbs.map((verb) => files.kinds.kindOf(verb).kind)
     const changes = ['files.change', 'files.change', 'files.change']
@@ -24,7 +24,7 @@ test('checks and transfers have kinds of their own, everything else is one', () 
   }))
 
 test('an upload that broke off goes on from its checkpoint, and is counted once', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const content = Buffer.alloc(6 * CHUNK_BYTES, 'content ')
     world.write('big.bin', content)
     const rule = {
@@ -42,7 +42,7 @@ test('an upload that broke off goes on from its checkpoint, and is counted once'
   }))
 
 test('a download that broke off goes on by Range', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const content = Buffer.alloc(16 * 1024 * 1024, 'content ')
     world.there.device.write('big.bin', content)
     const rule = { do: 'truncate' as const, share: 0.75, methods: ['graph.download'], max: 1 }
@@ -55,26 +55,23 @@ test('a download that broke off goes on by Range', () =>
   }))
 
 test('no more uploads run at a time than are allowed', () =>
-  withFileWorld(
-    async (world) => {
-      for (let at = 0; at < 12; at++) world.write(`${at}.txt`, `file ${at}`)
-      let most = 0
-      const { transfers } = world.files
-      const begin = transfers.begin.bind(transfers)
-      transfers.begin = (input) => {
-        const transfer = begin(input)
-        most = Math.max(most, transfers.numbers().upload.count)
-        return transfer
-      }
-      await world.sync()
-      assertInStep(world)
-      assert.equal(most, 2)
-    },
-    { settings: { parallelUploads: 2 } },
-  ))
+  withFileWorld({ settings: { parallelUploads: 2 } }, async (world) => {
+    for (let at = 0; at < 12; at++) world.write(`${at}.txt`, `file ${at}`)
+    let most = 0
+    const { transfers } = world.files
+    const begin = transfers.begin.bind(transfers)
+    transfers.begin = (input) => {
+      const transfer = begin(input)
+      most = Math.max(most, transfers.numbers().upload.count)
+      return transfer
+    }
+    await world.sync()
+    assertInStep(world)
+    assert.equal(most, 2)
+  }))
 
 test('an outage costs no tries, however long it is', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     for (let at = 0; at < 5; at++) world.write(`${at}.txt`, `file ${at}`)
     const methods = ['graph.content.put', 'graph.items.get']
     world.sim.faults.set({ rules: [{ do: 'error', status: 500, methods }] })
@@ -87,7 +84,7 @@ test('an outage costs no tries, however long it is', () =>
   }))
 
 test('what OneDrive refuses for good is left alone with its reason, and holds up nothing else', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.sim.faults.set({ rules: [{ do: 'error', status: 413, methods: ['graph.session.create'] }] })
     world.write('large.bin', Buffer.alloc(5 * 1024 * 1024, 'x'))
     world.write('small.txt', 'small')
@@ -99,7 +96,7 @@ test('what OneDrive refuses for good is left alone with its reason, and holds up
   }))
 
 test('a OneDrive that is full keeps uploads waiting, nothing else, and the status says so until there is room', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const { engine, files } = world
     world.there.device.write('theirs.txt', 'theirs')
     world.there.state.quotaBytes = 100
@@ -129,10 +126,7 @@ test('a OneDrive that is full keeps uploads waiting, nothing else, and the statu
   }))
 
 test('what was deleted in OneDrive between hearing of it and fetching it goes here, without a further sync', () =>
-  withFileWorld(async (world) => {
-    world.there.device.write('a.txt', 'one')
-    world.there.device.write('b.txt', 'kept')
-    await world.sync()
+  withFileWorld({ files: { '/a.txt': 'one', '/b.txt': 'kept' } }, async (world) => {
     await world.engine.pause('kind', 'files.download')
     world.there.device.edit('a.txt', 'two')
     await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 1)
@@ -144,7 +138,7 @@ test('what was deleted in OneDrive between hearing of it and fetching it goes he
   }))
 
 test('a job of a folder that another machine has is put back for that one, and costs no try', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const { store, pairs } = world.files
     const { machine } = await store.folderPair(PAIR)
     world.write('a.txt', 'a')
@@ -162,9 +156,7 @@ test('a job of a folder that another machine has is put back for that one, and c
   }))
 
 test('while folders are still to be looked at, the status does not say that both sides are in step', () =>
-  withFileWorld(async (world) => {
-    world.write('a.txt', 'a')
-    await world.sync()
+  withFileWorld({ files: { 'a.txt': 'a' } }, async (world) => {
     const status = () => fileStatus({ store: world.files.store, ledger: world.engine.ledger }, PAIR)
     assert.equal((await status()).state, 'in step')
     await world.engine.pause('kind', 'files.look')
@@ -177,9 +169,7 @@ test('while folders are still to be looked at, the status does not say that both
   }))
 
 test('a folder that nobody looks at any more is stopped, since its last process ended', () =>
-  withFileWorld(async (world) => {
-    world.write('a.txt', 'a')
-    await world.sync()
+  withFileWorld({ files: { 'a.txt': 'a' } }, async (world) => {
     const { ledger } = world.engine
     const status = () => fileStatus({ store: world.files.store, ledger }, PAIR)
     await world.engine.pause('kind', 'files.look')
@@ -195,7 +185,7 @@ test('a folder that nobody looks at any more is stopped, since its last process 
   }))
 
 test('a folder that was never looked at to its end is left to do when nobody works on it', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const { ledger } = world.engine
     const status = () => fileStatus({ store: world.files.store, ledger }, PAIR)
     assert.equal((await status()).stoppedSinceMs, null)
@@ -206,9 +196,7 @@ test('a folder that was never looked at to its end is left to do when nobody wor
   }))
 
 test('uploads whose folder is renamed before they begin find it without a further sync', () =>
-  withFileWorld(async (world) => {
-    world.write('still.txt', 'stays')
-    await world.sync()
+  withFileWorld({ files: { 'still.txt': 'stays' } }, async (world) => {
     for (let n = 0; n < 12; n++) world.write(`a/deep/${n}.txt`, `number ${n}`)
     await world.engine.pause('kind', 'files.upload')
     await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 12)
@@ -220,7 +208,7 @@ test('uploads whose folder is renamed before they begin find it without a furthe
   }))
 
 test('what OneDrive refused once is tried again by the next sync, and is not told as done before', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const done: string[] = []
     world.engine.events.on((event) => {
       if (event.type === 'job' && event.what === 'done') done.push(event.kind)

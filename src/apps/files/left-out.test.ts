@@ -6,6 +6,8 @@ import { changeSettings } from './store/filter-change.ts'
 import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 import { ASIDE, unreadableText } from './trees.ts'
 
+const STAYS = Array.from({ length: 12 }, (_, n) => `stays/${n}`)
+
 async function reasons(world: FileWorld): Promise<(string | null)[]> {
   const open = await world.files.store.openNodes(PAIR, { limit: 100 })
   return open.map(({ because }) => because)
@@ -23,7 +25,7 @@ describe('a file that grows beyond the largest size', () => {
   }
 
   test('is told as left alone, and goes on when it is smaller again', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(options, async (world) => {
       await grown(world)
       assert.deepEqual(await reasons(world), ['left out: it is larger than 1 MB'])
       await world.sync()
@@ -33,10 +35,10 @@ describe('a file that grows beyond the largest size', () => {
       await world.sync()
       assertInStep(world)
       assert.deepEqual(await reasons(world), [])
-    }, options))
+    }))
 
   test('goes up when larger ones take part', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(options, async (world) => {
       await grown(world)
       const { store, pairs } = world.files
       const row = await store.folderPair(PAIR)
@@ -45,10 +47,10 @@ describe('a file that grows beyond the largest size', () => {
       await world.sync()
       assertInStep(world)
       assert.deepEqual(await reasons(world), [])
-    }, options))
+    }))
 
   test('and is deleted then is deleted in OneDrive after a yes', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(options, async (world) => {
       await grown(world)
       world.remove('log.txt')
       await world.sync()
@@ -56,15 +58,12 @@ describe('a file that grows beyond the largest size', () => {
       await world.sayYes()
       await world.settled()
       assertInStep(world)
-    }, options))
+    }))
 })
 
 describe('what passes through a name that is left out', () => {
   test('on the other device comes back with what was saved meanwhile', () =>
-    withFileWorld(async (world) => {
-      world.write('sheet.xlsx', 'first')
-      world.write('other.txt', 'stays')
-      await world.sync()
+    withFileWorld({ files: { 'sheet.xlsx': 'first', 'other.txt': 'stays' } }, async (world) => {
       world.there.device.move('sheet.xlsx', 'sheet.tmp')
       await world.sync()
       world.there.device.write('sheet.tmp', 'edited there')
@@ -77,10 +76,7 @@ describe('what passes through a name that is left out', () => {
     }))
 
   test('with an edit here comes back with both', () =>
-    withFileWorld(async (world) => {
-      world.write('sheet.xlsx', 'first')
-      world.write('other.txt', 'stays')
-      await world.sync()
+    withFileWorld({ files: { 'sheet.xlsx': 'first', 'other.txt': 'stays' } }, async (world) => {
       world.there.device.move('sheet.xlsx', 'sheet.tmp')
       await world.sync()
       world.write(world.has('sheet.tmp') ? 'sheet.tmp' : 'sheet.xlsx', 'edited here')
@@ -93,9 +89,7 @@ describe('what passes through a name that is left out', () => {
     }))
 
   test('as a folder comes back with all that happened in it on either side', () =>
-    withFileWorld(async (world) => {
-      for (const name of ['work/a.txt', 'work/b.txt', 'work/deep/c.txt', 'other.txt']) world.write(name, name)
-      await world.sync()
+    withFileWorld({ files: ['work/a.txt', 'work/b.txt', 'work/deep/c.txt', 'other.txt'] }, async (world) => {
       world.there.device.move('work', 'work.tmp')
       await world.sync()
       world.there.device.write('work.tmp/a.txt', 'edited there')
@@ -122,9 +116,7 @@ describe('what passes through a name that is left out', () => {
     }))
 
   test('here comes back with what was saved meanwhile on either side', () =>
-    withFileWorld(async (world) => {
-      for (const name of ['sheet.xlsx', 'work/a.txt', 'work/b.txt', 'other.txt']) world.write(name, name)
-      await world.sync()
+    withFileWorld({ files: ['sheet.xlsx', 'work/a.txt', 'work/b.txt', 'other.txt'] }, async (world) => {
       world.move('sheet.xlsx', 'sheet.tmp')
       world.move('work', 'work.tmp')
       await world.sync()
@@ -144,9 +136,7 @@ describe('what passes through a name that is left out', () => {
     }))
 
   test('is made there in a folder of such a name, and comes when the folder has another', () =>
-    withFileWorld(async (world) => {
-      world.write('other.txt', 'stays')
-      await world.sync()
+    withFileWorld({ files: { 'other.txt': 'stays' } }, async (world) => {
       world.there.device.write('new.tmp/a/b.txt', 'made there')
       await world.sync()
       assert.ok(!world.has('new.tmp'))
@@ -158,9 +148,7 @@ describe('what passes through a name that is left out', () => {
 })
 
 test('a folder that is deleted in OneDrive under a name that is left out leaves nothing waiting', () =>
-  withFileWorld(async (world) => {
-    for (const name of ['work/a.txt', 'work/sub/b.txt', 'other.txt']) world.write(name, name)
-    await world.sync()
+  withFileWorld({ files: ['work/a.txt', 'work/sub/b.txt', 'other.txt'] }, async (world) => {
     world.there.device.move('work', 'work.tmp')
     await world.sync()
     world.there.device.delete('work.tmp')
@@ -180,41 +168,33 @@ describe('what has a name here that takes no part', () => {
     Buffer.concat([Buffer.from(`${world.path(name)}-`), Buffer.from([0xff, 0xfe])])
 
   test('is not deleted in OneDrive, and what happened to it is there when it has a name again', () =>
-    withFileWorld(
-      async (world) => {
-        for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
-        for (const name of ['a.txt', 'b.txt', 'd/x.txt']) world.write(name, name)
-        await world.sync()
-        const before = world.thereTree()
-        world.move('a.txt', 'a.tmp')
-        renameSync(world.path('b.txt'), illegible(world, 'b'))
-        renameSync(world.path('d'), illegible(world, 'd'))
-        await world.sync()
-        await world.sync()
-        assert.deepEqual(world.thereTree(), before)
-        assert.deepEqual((await reasons(world)).sort(), [
-          'it has a name here that is left out',
-          'it has a name here that is not valid text',
-          'it has a name here that is not valid text',
-        ])
-        writeFileSync(illegible(world, 'b'), 'edited here')
-        world.move('a.tmp', 'a.txt')
-        renameSync(illegible(world, 'b'), world.path('b.txt'))
-        renameSync(illegible(world, 'd'), world.path('d'))
-        await world.sync()
-        assertInStep(world)
-        assert.equal(world.there.device.read('b.txt')?.toString(), 'edited here')
-        assert.deepEqual(await reasons(world), [])
-      },
-      { isUnanswered: true },
-    ))
+    withFileWorld({ isUnanswered: true, files: [...STAYS, 'a.txt', 'b.txt', 'd/x.txt'] }, async (world) => {
+      const before = world.thereTree()
+      world.move('a.txt', 'a.tmp')
+      renameSync(world.path('b.txt'), illegible(world, 'b'))
+      renameSync(world.path('d'), illegible(world, 'd'))
+      await world.sync()
+      await world.sync()
+      assert.deepEqual(world.thereTree(), before)
+      assert.deepEqual((await reasons(world)).sort(), [
+        'it has a name here that is left out',
+        'it has a name here that is not valid text',
+        'it has a name here that is not valid text',
+      ])
+      writeFileSync(illegible(world, 'b'), 'edited here')
+      world.move('a.tmp', 'a.txt')
+      renameSync(illegible(world, 'b'), world.path('b.txt'))
+      renameSync(illegible(world, 'd'), world.path('d'))
+      await world.sync()
+      assertInStep(world)
+      assert.equal(world.there.device.read('b.txt')?.toString(), 'edited here')
+      assert.deepEqual(await reasons(world), [])
+    }))
 
   test('is in a folder that is left out, and is not deleted in OneDrive, but is moved when it takes part again', () =>
     withFileWorld(
+      { isUnanswered: true, files: [...STAYS, 'a.txt', 'd/x.txt', 'stays/deep/y.txt'] },
       async (world) => {
-        for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
-        for (const name of ['a.txt', 'd/x.txt', 'stays/deep/y.txt']) world.write(name, name)
-        await world.sync()
         const before = world.thereTree()
         world.move('a.txt', 'old.tmp/2025/a.txt')
         world.move('d', 'old.tmp/d')
@@ -233,15 +213,12 @@ describe('what has a name here that takes no part', () => {
         assertInStep(world)
         assert.ok(world.there.device.has('stays/a.txt') && world.there.device.has('deep/y.txt'))
       },
-      { isUnanswered: true },
     ))
 
   test('is in a folder whose name is not valid text, and is not deleted in OneDrive, but is moved when it comes back', () =>
     withFileWorld(
+      { isUnanswered: true, files: [...STAYS, 'a.txt', 'b.txt', 'd/x.txt', 'stays/y.txt'] },
       async (world) => {
-        for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
-        for (const name of ['a.txt', 'b.txt', 'd/x.txt', 'stays/y.txt']) world.write(name, name)
-        await world.sync()
         const before = world.thereTree()
         const within = (folder: Buffer, name: string): Buffer =>
           Buffer.concat([folder, Buffer.from(`/${name}`)])
@@ -273,15 +250,12 @@ describe('what has a name here that takes no part', () => {
         for (const name of ['stays/a.txt', 'e/x.txt', 'y.txt', 'stays/b.txt'])
           assert.ok(world.there.device.has(name), name)
       },
-      { isUnanswered: true },
     ))
 
   test('is in a folder that is left out, and is not deleted in OneDrive with the folder that it was in', () =>
     withFileWorld(
+      { isUnanswered: true, files: [...STAYS, 'docs/f.txt', 'docs/g.txt', 'a/b/f.txt'] },
       async (world) => {
-        for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
-        for (const name of ['docs/f.txt', 'docs/g.txt', 'a/b/f.txt']) world.write(name, name)
-        await world.sync()
         const before = world.thereTree()
         world.move('docs/f.txt', 'old.tmp/f.txt')
         world.move('a/b/f.txt', 'old.tmp/deep/f.txt')
@@ -298,15 +272,12 @@ describe('what has a name here that takes no part', () => {
         assertInStep(world)
         assert.deepEqual(await reasons(world), [])
       },
-      { isUnanswered: true },
     ))
 
   test('is in a folder that is left out elsewhere, and a look at where it was deletes nothing in OneDrive', () =>
     withFileWorld(
+      { isUnanswered: true, files: [...STAYS, 'docs/f.txt', 'docs/sub/g.txt', 'proj/x.txt'] },
       async (world) => {
-        for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
-        for (const name of ['docs/f.txt', 'docs/sub/g.txt', 'proj/x.txt']) world.write(name, name)
-        await world.sync()
         const before = world.thereTree()
         world.move('docs/f.txt', 'proj/old.tmp/f.txt')
         world.move('docs/sub/g.txt', 'proj/old.tmp/g.txt')
@@ -320,24 +291,20 @@ describe('what has a name here that takes no part', () => {
           [unreadableText(ASIDE.moved), unreadableText(ASIDE.emptied)].sort(),
         )
       },
-      { isUnanswered: true },
     ))
 
   test('is moved elsewhere in the same step, and is not deleted in OneDrive either', () =>
-    withFileWorld(
-      async (world) => {
-        for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
-        world.write('a.txt', 'a')
-        await world.sync()
-        renameSync(world.path('a.txt'), illegible(world, 'stays/a'))
-        await world.sync()
-        assert.ok(world.there.device.has('a.txt'))
-        assert.equal(readdirSync(world.path('stays')).length, 13)
-        renameSync(illegible(world, 'stays/a'), world.path('stays/a.txt'))
-        await world.sync()
-        assertInStep(world)
-        assert.ok(world.there.device.has('stays/a.txt'))
-      },
-      { isUnanswered: true },
-    ))
+    withFileWorld({ isUnanswered: true }, async (world) => {
+      for (let n = 0; n < 12; n++) world.write(`stays/${n}`, `${n}`)
+      world.write('a.txt', 'a')
+      await world.sync()
+      renameSync(world.path('a.txt'), illegible(world, 'stays/a'))
+      await world.sync()
+      assert.ok(world.there.device.has('a.txt'))
+      assert.equal(readdirSync(world.path('stays')).length, 13)
+      renameSync(illegible(world, 'stays/a'), world.path('stays/a.txt'))
+      await world.sync()
+      assertInStep(world)
+      assert.ok(world.there.device.has('stays/a.txt'))
+    }))
 })

@@ -2,6 +2,7 @@
  * Looks at the folder, the whole of it or some folders of it, and writes what it saw, batch by batch. Deletions are
  * seen at the very end, after the root was found to be there still; so a look that is interrupted has deleted nothing.
  */
+
 import { z } from 'zod'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { FolderPair, FolderPairs } from './folder-pair.ts'
@@ -10,12 +11,13 @@ import { openRoot, type Root } from './local/root.ts'
 import { type KnownTree, Scan } from './local/scan.ts'
 import { isSameThing } from './local/stat.ts'
 import { forgetOldChangeSeen } from './store/change-seen.ts'
-import { type FileStore, ROOT_ID, setFolderPair } from './store/file-store.ts'
+import { type FileStore, setFolderPair } from './store/file-store.ts'
 import { keyOfLastLook, reopenExcluded } from './store/filter-change.ts'
 import { endForced, forgetOverwrites, freeHeld } from './store/guard.ts'
 import { recordLocal } from './store/local-tree.ts'
 import { freeAllWaiting, freeUnfound } from './store/open-nodes.ts'
 import { noteSeen } from './store/seen-folders.ts'
+import { ROOT_ID } from './trees.ts'
 
 export const lookPayload = z.object({
   drive: z.string(),

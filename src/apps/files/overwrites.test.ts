@@ -71,7 +71,7 @@ describe('contents that replace others', () => {
 
   for (const side of ['here', 'in OneDrive'] as const) {
     test(`of most files of a folder, ${side}, wait for a yes, and then are done`, () =>
-      withFileWorld(async (world) => {
+      withFileWorld(UNANSWERED, async (world) => {
         await begin(world)
         for (const name of FILES) {
           if (side === 'here') world.write(name, `scrambled ${name}`)
@@ -91,21 +91,21 @@ describe('contents that replace others', () => {
         assert.equal(contents(world.thereTree(), 'scrambled'), 30)
         // The yes was for those.
         assert.equal((await world.files.store.folderPair(PAIR)).forcedOverwrites, 0)
-      }, UNANSWERED))
+      }))
   }
 
   test('wait for a yes although they come little by little', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       for (const name of FILES) {
         world.write(name, `scrambled ${name}`)
         if (FILES.indexOf(name) % 5 === 4) await world.sync()
       }
       assert.equal(contents(world.thereTree(), 'scrambled'), 15)
-    }, UNANSWERED))
+    }))
 
   test('of the same few files, saved again and again, are nobody’s mistake', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world, FILES.slice(0, 15))
       for (const version of ['second', 'third', 'fourth']) {
         for (const name of FILES.slice(0, 15)) world.write(name, `${version} ${name}`)
@@ -113,10 +113,10 @@ describe('contents that replace others', () => {
       }
       assertInStep(world)
       assert.equal(contents(world.thereTree(), 'fourth'), 15)
-    }, UNANSWERED))
+    }))
 
   test('wait also for files that no plan has come to yet', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       for (const name of FILES) world.write(name, `scrambled ${name}`)
       await world.engine.pause('kind', 'files.plan')
@@ -138,10 +138,10 @@ describe('contents that replace others', () => {
         made.waiting.map(({ node, because }) => [node, because]),
         [[known!.node, 'others are read first']],
       )
-    }, UNANSWERED))
+    }))
 
   test('among many files that were only touched are not held', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       for (const name of FILES) chmodSync(world.path(name), 0o700)
       for (const name of FILES.slice(0, 4)) world.write(name, `edited ${name}`)
@@ -149,12 +149,12 @@ describe('contents that replace others', () => {
       assertInStep(world)
       assert.equal(await held(world), null)
       assert.equal(contents(world.thereTree(), 'edited'), 4)
-    }, UNANSWERED))
+    }))
 })
 
 describe('a backup of the folder', () => {
   test('that is copied over it waits for a yes, and an edit of the same day does not', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       for (const name of FILES.slice(0, 5)) world.write(name, `newer ${name}`)
       await world.sync()
@@ -169,10 +169,10 @@ describe('a backup of the folder', () => {
       await world.settled()
       assertInStep(world)
       assert.equal(contents(world.thereTree(), 'newer'), 0)
-    }, UNANSWERED))
+    }))
 
   test('of which one file is taken is somebody’s wish', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       world.write(FILES[0]!, 'newer')
       await world.sync()
@@ -180,51 +180,45 @@ describe('a backup of the folder', () => {
       await world.sync()
       assertInStep(world)
       assert.equal(world.there.device.read(FILES[0]!)?.toString(), 'older')
-    }, UNANSWERED))
+    }))
 
   test('waits for a yes also where the files once had a conflict that somebody decided', () =>
-    withFileWorld(
-      async (world) => {
-        await begin(world)
-        const few = FILES.slice(0, 4)
-        for (const name of few) {
-          world.write(name, `chosen ${name}`)
-          world.there.device.write(name, `not chosen ${name}`)
-        }
-        await world.sync()
-        assertInStep(world)
-        assert.equal(contents(world.thereTree(), 'chosen'), 4)
-        for (const name of few) saveOld(world, name, `first ${name}`)
-        await world.sync()
-        assert.equal(contents(world.thereTree(), 'chosen'), 4)
-        const replaced = { local: 0, remote: 4 }
-        assert.deepEqual(await held(world), { ...replaced, replaced })
-      },
-      { ...UNANSWERED, choices: { conflicts: 'keep-local' } },
-    ))
+    withFileWorld({ ...UNANSWERED, choices: { conflicts: 'keep-local' } }, async (world) => {
+      await begin(world)
+      const few = FILES.slice(0, 4)
+      for (const name of few) {
+        world.write(name, `chosen ${name}`)
+        world.there.device.write(name, `not chosen ${name}`)
+      }
+      await world.sync()
+      assertInStep(world)
+      assert.equal(contents(world.thereTree(), 'chosen'), 4)
+      for (const name of few) saveOld(world, name, `first ${name}`)
+      await world.sync()
+      assert.equal(contents(world.thereTree(), 'chosen'), 4)
+      const replaced = { local: 0, remote: 4 }
+      assert.deepEqual(await held(world), { ...replaced, replaced })
+    }))
 
   test('does not hold an older version that somebody has chosen in a conflict', () =>
-    withFileWorld(
-      async (world) => {
-        await begin(world)
-        const [chosen, ...backup] = FILES.slice(0, 5) as [string, ...string[]]
-        for (const name of backup) world.write(name, `newer ${name}`)
-        await world.sync()
-        for (const name of backup) saveOld(world, name, `first ${name}`)
-        await world.sync()
-        saveOld(world, chosen, 'chosen')
-        world.there.device.write(chosen, 'newer, and not chosen')
-        await world.sync()
-        assert.equal(world.there.device.read(chosen)?.toString(), 'chosen')
-        assert.equal(contents(world.thereTree(), 'newer'), 4)
-        const replaced = { local: 0, remote: 4 }
-        assert.deepEqual(await held(world), { ...replaced, replaced })
-      },
-      { ...UNANSWERED, choices: { conflicts: 'keep-local' } },
-    ))
+    withFileWorld({ ...UNANSWERED, choices: { conflicts: 'keep-local' } }, async (world) => {
+      await begin(world)
+      const [chosen, ...backup] = FILES.slice(0, 5) as [string, ...string[]]
+      for (const name of backup) world.write(name, `newer ${name}`)
+      await world.sync()
+      for (const name of backup) saveOld(world, name, `first ${name}`)
+      await world.sync()
+      saveOld(world, chosen, 'chosen')
+      world.there.device.write(chosen, 'newer, and not chosen')
+      await world.sync()
+      assert.equal(world.there.device.read(chosen)?.toString(), 'chosen')
+      assert.equal(contents(world.thereTree(), 'newer'), 4)
+      const replaced = { local: 0, remote: 4 }
+      assert.deepEqual(await held(world), { ...replaced, replaced })
+    }))
 
   test('that takes its place holds no edit, however many files of it differ', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       cpSync(world.root, `${world.root}-copy`, { recursive: true, preserveTimestamps: true })
       // So many wait for a yes.
@@ -248,10 +242,10 @@ describe('a backup of the folder', () => {
       await world.sync()
       assertInStep(world)
       assert.equal(await held(world), null)
-    }, UNANSWERED))
+    }))
 
   test('that takes its place replaces nothing in OneDrive: of what differs both are kept', () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       await begin(world)
       cpSync(world.root, `${world.root}-copy`, { recursive: true, preserveTimestamps: true })
       for (const name of FILES.slice(0, 4)) world.write(name, `newer ${name}`)
@@ -273,5 +267,5 @@ describe('a backup of the folder', () => {
       await world.sync()
       assert.equal(world.there.device.read(FILES[0]!)?.toString(), 'edited in the copy')
       assertInStep(world)
-    }, UNANSWERED))
+    }))
 })

@@ -6,8 +6,8 @@ import { type Arrival, type Entry, type FolderTask, Places } from './local/scan-
 import { isSameStat, isSameThing } from './local/stat.ts'
 import type { PaperFile, PaperFolder } from './paper-sides.suite.ts'
 import type { LocalObservation } from './store/contract.ts'
-import { type FileStore, ROOT_ID } from './store/file-store.ts'
-import type { LocalRow } from './trees.ts'
+import type { FileStore } from './store/file-store.ts'
+import { type LocalRow, ROOT_ID } from './trees.ts'
 
 const IDS = 500
 

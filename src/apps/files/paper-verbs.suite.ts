@@ -16,11 +16,17 @@ import type { ActionVerb } from './plan.ts'
 import { endHandedOver, endYielded } from './store/conflicts.ts'
 import type { LocalObservation } from './store/contract.ts'
 import { endGone, endSetAside } from './store/ends.ts'
-import { ROOT_ID } from './store/file-store.ts'
 import { localRow, recordLocal, setLocalHash } from './store/local-tree.ts'
 import { freeNode, waitForNode } from './store/open-nodes.ts'
 import { isOther, recordRemoteNow, remoteAtName } from './store/remote-tree.ts'
-import { isRemoteContentSame, itemNode, type LocalRow, type LocalStat, type RemoteRow } from './trees.ts'
+import {
+  isRemoteContentSame,
+  itemNode,
+  type LocalRow,
+  type LocalStat,
+  type RemoteRow,
+  ROOT_ID,
+} from './trees.ts'
 
 export type Paper = {
   there: PaperDrive

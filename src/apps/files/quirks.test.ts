@@ -1,11 +1,12 @@
 /** Each oddity of OneDrive, with the whole sync: both sides end in step, and nothing is lost, doubled or redone. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { PUT_BYTES_MAX } from '../../cloud/onedrive/client.ts'
 import { type Quirks, quirkNames } from '../../sim/onedrive/quirks.ts'
 import { assertInStep, type FileWorld, withFileWorld } from './sync.suite.ts'
 
 /** Larger than what goes up in one piece. */
-const LARGE = Buffer.alloc(5 * 1024 * 1024, 'tidemark ')
+const LARGE = Buffer.alloc(PUT_BYTES_MAX + 1, 'tidemark ')
 
 /** Some of everything, in two rounds. */
 async function live(world: FileWorld): Promise<void> {
@@ -49,24 +50,21 @@ const OF_BUSINESS: ReadonlySet<keyof Quirks> = new Set([
 for (const name of quirkNames) {
   const type = OF_BUSINESS.has(name) ? 'business' : 'personal'
   test(`${name} on a ${type} drive`, () =>
-    withFileWorld(
-      async (world) => {
-        world.there.setQuirks({ [name]: VALUES[name] ?? true } as Partial<Quirks>)
-        await live(world)
-        // What OneDrive tells late is heard by a later sync.
-        await world.until(async () => {
-          await world.sync()
-          return isInStep(world)
-        })
-        if (!name.startsWith('rewrites')) assertInStep(world)
-        assert.equal(world.read('there/edit.txt'), 'edited there')
-        assert.deepEqual(await world.files.store.conflicts('home'), [])
-        const before = (await world.actions()).length
+    withFileWorld({ drive: { type } }, async (world) => {
+      world.there.setQuirks({ [name]: VALUES[name] ?? true } as Partial<Quirks>)
+      await live(world)
+      // What OneDrive tells late is heard by a later sync.
+      await world.until(async () => {
         await world.sync()
-        assert.equal((await world.actions()).length, before, 'a sync of nothing did something')
-      },
-      { drive: { type } },
-    ))
+        return isInStep(world)
+      })
+      if (!name.startsWith('rewrites')) assertInStep(world)
+      assert.equal(world.read('there/edit.txt'), 'edited there')
+      assert.deepEqual(await world.files.store.conflicts('home'), [])
+      const before = (await world.actions()).length
+      await world.sync()
+      assert.equal((await world.actions()).length, before, 'a sync of nothing did something')
+    }))
 }
 
 /** Rewritten files differ for good: only their names can be compared. */

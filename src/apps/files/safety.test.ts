@@ -7,7 +7,6 @@ import {
   appendFileSync,
   cpSync,
   linkSync,
-  mkdirSync,
   readdirSync,
   renameSync,
   rmSync,
@@ -33,7 +32,7 @@ import { deleteUnlisted, keepListed, remoteRows } from './store/remote-tree.ts'
 import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 import { ASIDE, type RemoteRow, unreadableText } from './trees.ts'
 
-async function withActWorld(run: (w: ActWorld) => Promise<void>, options?: WorldOptions): Promise<void> {
+async function withActWorld(options: WorldOptions, run: (w: ActWorld) => Promise<void>): Promise<void> {
   const w = await actWorld(options)
   try {
     await run(w)
@@ -44,10 +43,7 @@ async function withActWorld(run: (w: ActWorld) => Promise<void>, options?: World
 
 const FILES = Array.from({ length: 12 }, (_, n) => `f${n}.txt`)
 
-async function begin(world: FileWorld): Promise<void> {
-  for (const name of FILES) world.write(name, `first ${name}`)
-  await world.sync()
-}
+const BEGUN = { files: Object.fromEntries(FILES.map((name) => [name, `first ${name}`])) }
 
 /** Nobody says yes by himself. */
 const UNANSWERED = { isUnanswered: true }
@@ -64,7 +60,7 @@ async function choose(world: FileWorld, choices: Record<string, unknown>): Promi
 }
 
 test('S1: what was never agreed on is not deleted, whichever side lacks it', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     for (const name of FILES) world.there.device.write(name, `there ${name}`)
     world.write('only-here.txt', 'here')
     await world.sync()
@@ -75,8 +71,7 @@ test('S1: what was never agreed on is not deleted, whichever side lacks it', () 
   }))
 
 test('S2: while a reading of OneDrive has not come to its end, nothing is planned', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.remove('f0.txt')
     await world.files.store.write((tx) => setFolderPair(tx, PAIR, { isReading: true }))
     const stream = streamOf(PAIR)
@@ -89,7 +84,7 @@ test('S2: while a reading of OneDrive has not come to its end, nothing is planne
   }))
 
 test('S2: an item that a whole reading names without its name or place is not deleted', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     const [half, gone] = ['/half.txt', '/gone.txt'].map((path) => w.there.device.write(path, path).id)
     await w.sync()
     await w.store.write(async (tx) => {
@@ -108,26 +103,21 @@ test('S2: pages of changes that lead in circles come to no end, and nothing is c
     sendJson(answer, { value: [], '@odata.nextLink': nextLink })
   })
   try {
-    await withFileWorld(
-      async (world) => {
-        await world.syncStopped(async () => {
-          const [job] = await world.engine.ledger.jobs({ kind: 'files.delta', limit: 1 })
-          return /circles/.test(JSON.stringify(job ?? ''))
-        })
-        assert.ok(asked >= 4 && asked < 100)
-        assert.equal((await world.files.store.folderPair(PAIR)).heardAt, null)
-      },
-      { settings: { apiUrl: `${server.url}/v1.0` } },
-    )
+    await withFileWorld({ settings: { apiUrl: `${server.url}/v1.0` } }, async (world) => {
+      await world.syncStopped(async () => {
+        const [job] = await world.engine.ledger.jobs({ kind: 'files.delta', limit: 1 })
+        return /circles/.test(JSON.stringify(job ?? ''))
+      })
+      assert.ok(asked >= 4 && asked < 100)
+      assert.equal((await world.files.store.folderPair(PAIR)).heardAt, null)
+    })
   } finally {
     await server.close()
   }
 })
 
 test('S2: a drive that is not found as a whole deletes nothing here', () =>
-  withActWorld(async (w) => {
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+  withActWorld({ files: { '/a.txt': 'one' } }, async (w) => {
     w.there.device.write('/a.txt', 'two')
     const action = await w.only('download')
     w.sim.faults.set({ rules: [{ do: 'error', status: 404, reason: 'itemNotFound' }] })
@@ -144,8 +134,7 @@ test('S2: a drive that is not found as a whole deletes nothing here', () =>
   }))
 
 test('S2: what is missing in an old copy that took the place of the folder comes back from OneDrive', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     cpSync(world.root, `${world.root}-copy`, { recursive: true, preserveTimestamps: true })
     world.write('later/new.txt', 'made after the copy')
     await world.sync()
@@ -161,8 +150,7 @@ test('S2: what is missing in an old copy that took the place of the folder comes
   }))
 
 test('S2: what was deleted here while it was left out comes back when it takes part again', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.write('videos/long.txt', 'a film')
     await world.sync()
     await choose(world, { filter: { skip: ['videos/'] } })
@@ -189,8 +177,7 @@ async function reasonsOf(world: FileWorld): Promise<Map<string, string>> {
 }
 
 test('S2: a folder that became a link stays in OneDrive, and what changes there waits until it is back', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld({ ...BEGUN, ...UNANSWERED }, async (world) => {
     for (const path of PHOTOS) world.write(path, path)
     await world.sync()
     renameSync(world.path('photos'), `${world.root}-photos`)
@@ -215,11 +202,10 @@ test('S2: a folder that became a link stays in OneDrive, and what changes there 
     assert.equal(world.read('photos/new.jpg'), 'new there')
     assertInStep(world)
     assert.deepEqual(deletions(await world.actions()), ['delete-local photos/2026/b.jpg'])
-  }, UNANSWERED))
+  }))
 
 test('S2: when a link goes that had taken the place of something, deleting that in OneDrive waits for a yes', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld({ ...BEGUN, ...UNANSWERED }, async (world) => {
     for (const path of PHOTOS) world.write(path, path)
     await world.sync()
     world.remove('photos')
@@ -232,11 +218,10 @@ test('S2: when a link goes that had taken the place of something, deleting that 
     await world.settled()
     assert.ok(!world.there.device.has('photos'))
     assertInStep(world)
-  }, UNANSWERED))
+  }))
 
 test('S2: what a link has taken the place of, and OneDrive deletes, is forgotten without a trace', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     for (const path of PHOTOS) world.write(path, path)
     await world.sync()
     world.remove('photos')
@@ -253,29 +238,24 @@ test('S2: what a link has taken the place of, and OneDrive deletes, is forgotten
   }))
 
 test('S2: what links led to stays in OneDrive when they are not followed any more', () =>
-  withFileWorld(
-    async (world) => {
-      await begin(world)
-      world.write('real/a.txt', 'a')
-      symlinkSync('real', world.path('linked'))
-      await world.sync()
-      assert.ok(world.there.device.has('linked/a.txt'))
-      await choose(world, { follow_symlinks: false })
-      await world.sync()
-      await world.sync()
-      assert.ok(world.there.device.has('linked/a.txt'))
-      assert.equal((await reasonsOf(world)).get('linked'), unreadableText(ASIDE.link))
-      await choose(world, { follow_symlinks: true })
-      await world.sync()
-      assert.equal((await world.files.store.openNodes(PAIR, { limit: 1 })).length, 0)
-      assert.deepEqual(deletions(await world.actions()), [])
-    },
-    { choices: { follow_symlinks: true } },
-  ))
+  withFileWorld({ choices: { follow_symlinks: true }, ...BEGUN }, async (world) => {
+    world.write('real/a.txt', 'a')
+    symlinkSync('real', world.path('linked'))
+    await world.sync()
+    assert.ok(world.there.device.has('linked/a.txt'))
+    await choose(world, { follow_symlinks: false })
+    await world.sync()
+    await world.sync()
+    assert.ok(world.there.device.has('linked/a.txt'))
+    assert.equal((await reasonsOf(world)).get('linked'), unreadableText(ASIDE.link))
+    await choose(world, { follow_symlinks: true })
+    await world.sync()
+    assert.equal((await world.files.store.openNodes(PAIR, { limit: 1 })).length, 0)
+    assert.deepEqual(deletions(await world.actions()), [])
+  }))
 
 test('S2: a file that is renamed to a name that is left out stays in OneDrive', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld({ ...BEGUN, ...UNANSWERED }, async (world) => {
     world.move('f0.txt', 'f0.tmp')
     await world.sync()
     await world.sync()
@@ -285,10 +265,10 @@ test('S2: a file that is renamed to a name that is left out stays in OneDrive', 
     await world.sync()
     assertInStep(world)
     assert.deepEqual(deletions(await world.actions()), [])
-  }, UNANSWERED))
+  }))
 
 test('S2: a link that takes the place of what is just being deleted in OneDrive stops that', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     for (let n = 0; n < 12; n++) w.write(`f${n}`, 'x')
     w.write('d/a.txt', 'a')
     await w.sync()
@@ -304,7 +284,7 @@ test('S2: a link that takes the place of what is just being deleted in OneDrive 
   }))
 
 test(`S2: while ${IGNORE_FILE} cannot be read, nothing is uploaded that it may leave out`, () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.write(IGNORE_FILE, 'secret.txt\n')
     await world.sync()
     rmSync(world.path(IGNORE_FILE))
@@ -319,7 +299,7 @@ test(`S2: while ${IGNORE_FILE} cannot be read, nothing is uploaded that it may l
   }))
 
 test(`S2: a ${IGNORE_FILE} from OneDrive with more patterns than can be matched quickly stops the sync, and says so`, () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.there.device.write(`/${IGNORE_FILE}`, 'a*b*c*\n'.repeat(RULES_MAX + 1))
     await world.sync()
     world.write('perhaps-secret.txt', 'for nobody')
@@ -331,7 +311,7 @@ test(`S2: a ${IGNORE_FILE} from OneDrive with more patterns than can be matched 
   }))
 
 test(`S2: a ${IGNORE_FILE} made to be slow holds nothing up`, () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.there.device.write(`/${IGNORE_FILE}`, `${'**/a/'.repeat(11)}b\n`)
     world.there.device.write(`/${'a/'.repeat(40)}c.txt`, 'deep down')
     await world.sync()
@@ -341,7 +321,7 @@ test(`S2: a ${IGNORE_FILE} made to be slow holds nothing up`, () =>
   }))
 
 test('S3: a download whose bytes are not those that OneDrive promised is never seen under its name', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     w.there.device.write('/a.bin', noise(MIB))
     const action = await w.only('download')
     w.sim.faults.set({ rules: [{ do: 'truncate', share: 0.5, close: false, methods: ['graph.download'] }] })
@@ -353,7 +333,7 @@ test('S3: a download whose bytes are not those that OneDrive promised is never s
   }))
 
 test('S3: what is left of a download that was already in its place is not written to any more', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     w.there.device.write('/a.txt', 'from there')
     const action = await w.only('download')
     await w.run(action, { isLost: true })
@@ -370,7 +350,7 @@ test('S3: what is left of a download that was already in its place is not writte
   }))
 
 test('S3: a download that another process has finished meanwhile writes nothing more', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     const bytes = noise(4 * MIB)
     w.there.device.write('/a.bin', bytes)
     const action = await w.only('download')
@@ -393,7 +373,7 @@ test('S3: a download that another process has finished meanwhile writes nothing 
   }))
 
 test('S3: a small download that another process has finished meanwhile writes nothing', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     w.there.device.write('/a.txt', 'from there')
     const action = await w.only('download')
     const partials = join(w.pair.root, '.tidemark/partial')
@@ -415,9 +395,7 @@ test('S3: a small download that another process has finished meanwhile writes no
   }))
 
 test('S4: a file that was edited after it was seen survives its deletion in OneDrive', () =>
-  withActWorld(async (w) => {
-    w.write('a.txt', 'one')
-    await w.sync()
+  withActWorld({ files: { 'a.txt': 'one' } }, async (w) => {
     w.there.device.delete('/a.txt')
     const action = await w.only('delete-local')
     writeFileSync(w.path('a.txt'), 'two')
@@ -428,7 +406,7 @@ test('S4: a file that was edited after it was seen survives its deletion in OneD
   }))
 
 test('S5: a yes is for as many deletions as were asked about, and later ones are asked about anew', () =>
-  withFileWorld(async (world) => {
+  withFileWorld(UNANSWERED, async (world) => {
     const names = Array.from({ length: 40 }, (_, n) => `f${n}.txt`)
     for (const name of names) world.write(name, name)
     await world.sync()
@@ -447,11 +425,10 @@ test('S5: a yes is for as many deletions as were asked about, and later ones are
     assert.equal(world.thereTree().size, 18)
     const { heldDeletes } = await world.files.store.folderPair(PAIR)
     assert.deepEqual(JSON.parse(heldDeletes ?? 'null'), { local: 0, remote: 18 })
-  }, UNANSWERED))
+  }))
 
 test('S5: many deletions are asked about although they come little by little', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld({ ...BEGUN, ...UNANSWERED }, async (world) => {
     world.remove('f0.txt')
     await world.sync()
     assert.ok(!world.there.device.has('f0.txt'))
@@ -468,7 +445,7 @@ test('S5: many deletions are asked about although they come little by little', (
     const { lately, items } = await store.recentDeletes(PAIR, nowMs + 2 * RECENT_MS)
     assert.deepEqual([lately, items], [0, 1_000])
     assert.equal((await store.recentDeletes(PAIR, nowMs + 2 * SHARE_MS)).items, 0)
-  }, UNANSWERED))
+  }))
 
 for (const [side, remove] of [
   ['here', (world: FileWorld, name: string) => world.remove(name)],
@@ -477,7 +454,7 @@ for (const [side, remove] of [
   const count = (world: FileWorld): number[] => [world.here().size, world.thereTree().size].sort()
 
   test(`S5: a folder of nine files that is emptied ${side} waits for a yes`, () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       for (const name of FILES.slice(0, 9)) world.write(name, name)
       await world.sync()
       for (const name of FILES.slice(0, 9)) remove(world, name)
@@ -487,10 +464,10 @@ for (const [side, remove] of [
       await world.sayYes()
       await world.settled()
       assert.deepEqual(count(world), [0, 0])
-    }, UNANSWERED))
+    }))
 
   test(`S5: a folder that is emptied ${side} one by one waits for a yes at its half`, () =>
-    withFileWorld(async (world) => {
+    withFileWorld(UNANSWERED, async (world) => {
       for (const name of FILES) world.write(name, name)
       await world.sync()
       for (const name of FILES) {
@@ -498,11 +475,11 @@ for (const [side, remove] of [
         await world.sync()
       }
       assert.deepEqual(count(world), [0, FILES.length / 2])
-    }, UNANSWERED))
+    }))
 }
 
 test('S7: unfinished files of either side stay where they are, and half an upload is not seen', () =>
-  withActWorld(async (w) => {
+  withActWorld({}, async (w) => {
     const unfinished = ['a.partial', 'b.tmp', '~c', '.~d', 'e.swp', 'f.crdownload']
     for (const name of unfinished) w.write(`here/${name}`, name)
     for (const name of unfinished) w.there.device.write(`/there/${name}`, name)
@@ -518,32 +495,27 @@ test('S7: unfinished files of either side stay where they are, and half an uploa
   }))
 
 test('hole 1: what a later plan has done does not move the mark past an earlier one that is not settled', () =>
-  withFileWorld(
-    async (world) => {
-      await begin(world)
-      const { ledger } = world.engine
-      world.there.device.write('slow.txt', 'slow')
-      const latency = { kind: 'fixed' as const, ms: 3_000 }
-      world.sim.faults.set({ rules: [{ do: 'latency', latency, methods: ['graph.content.get'] }] })
-      await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
-      const before = await ledger.stream(streamOf(PAIR))
-      world.write('quick.txt', 'quick')
-      await world.syncStopped(async () => world.there.device.has('quick.txt'))
-      const during = await ledger.stream(streamOf(PAIR))
-      assert.ok(!world.has('slow.txt'))
-      assert.ok(during.tail_at > before.tail_at)
-      assert.equal(during.mark_at, before.mark_at)
-      await world.settled()
-      const after = await ledger.stream(streamOf(PAIR))
-      assert.equal(after.mark_at, after.tail_at)
-      assertInStep(world)
-    },
-    { settings: { silenceMs: 30_000 } },
-  ))
+  withFileWorld({ settings: { silenceMs: 30_000 }, ...BEGUN }, async (world) => {
+    const { ledger } = world.engine
+    world.there.device.write('slow.txt', 'slow')
+    const latency = { kind: 'fixed' as const, ms: 3_000 }
+    world.sim.faults.set({ rules: [{ do: 'latency', latency, methods: ['graph.content.get'] }] })
+    await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
+    const before = await ledger.stream(streamOf(PAIR))
+    world.write('quick.txt', 'quick')
+    await world.syncStopped(async () => world.there.device.has('quick.txt'))
+    const during = await ledger.stream(streamOf(PAIR))
+    assert.ok(!world.has('slow.txt'))
+    assert.ok(during.tail_at > before.tail_at)
+    assert.equal(during.mark_at, before.mark_at)
+    await world.settled()
+    const after = await ledger.stream(streamOf(PAIR))
+    assert.equal(after.mark_at, after.tail_at)
+    assertInStep(world)
+  }))
 
 test('hole 2: what was moved and edited in OneDrive between two readings is moved and edited here', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.there.device.move('f0.txt', 'there/moved.txt')
     world.there.device.edit('there/moved.txt', 'edited there')
     await world.sync()
@@ -552,23 +524,17 @@ test('hole 2: what was moved and edited in OneDrive between two readings is move
   }))
 
 test('hole 3: two files without a hash are not equal because both have none', () =>
-  withFileWorld(
-    async (world) => {
-      for (const name of FILES) world.write(name, `here  ${name}`)
-      for (const name of FILES) world.there.device.write(name, `there ${name}`)
-      await world.sync()
-      const contents = new Set(world.here().values())
-      for (const name of FILES)
-        assert.ok(contents.has(`here  ${name}`) && contents.has(`there ${name}`), name)
-      assertInStep(world)
-    },
-    { drive: { quirks: { hashMissing: true } } },
-  ))
+  withFileWorld({ drive: { quirks: { hashMissing: true } } }, async (world) => {
+    for (const name of FILES) world.write(name, `here  ${name}`)
+    for (const name of FILES) world.there.device.write(name, `there ${name}`)
+    await world.sync()
+    const contents = new Set(world.here().values())
+    for (const name of FILES) assert.ok(contents.has(`here  ${name}`) && contents.has(`there ${name}`), name)
+    assertInStep(world)
+  }))
 
 test('hole 4: what came into a folder in OneDrive a moment before its deletion is not deleted with it', () =>
-  withActWorld(async (w) => {
-    mkdirSync(w.path('d'))
-    await w.sync()
+  withActWorld({ files: { 'd/': '' } }, async (w) => {
     rmSync(w.path('d'), { recursive: true })
     const action = await w.only('delete-remote')
     w.there.device.write('/d/fresh.txt', 'just made')
@@ -579,8 +545,7 @@ test('hole 4: what came into a folder in OneDrive a moment before its deletion i
   }))
 
 test('hole 5: of a deleted folder and of a renamed one, OneDrive need not name what is in it', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     for (const name of ['gone/deep/a.txt', 'kept/deep/b.txt']) world.write(name, name)
     await world.sync()
     world.there.device.delete('gone')
@@ -592,8 +557,7 @@ test('hole 5: of a deleted folder and of a renamed one, OneDrive need not name w
   }))
 
 test('hole 6: a reading that is gone on with after an interruption concludes nothing before its end', () =>
-  withFileWorld(async (world) => {
-    await begin(world)
+  withFileWorld(BEGUN, async (world) => {
     world.there.expireDelta()
     const rule = { do: 'error' as const, status: 500, methods: ['graph.delta'], skip: 1 }
     world.sim.faults.set({ rules: [rule] })
@@ -611,14 +575,10 @@ test('hole 6: a reading that is gone on with after an interruption concludes not
   }))
 
 test('hole 7: where changes only go to OneDrive, what was changed there is not overwritten', () =>
-  withFileWorld(
-    async (world) => {
-      await begin(world)
-      world.write('f0.txt', 'edited here')
-      world.there.device.write('f0.txt', 'edited there')
-      await world.sync()
-      assert.equal(world.there.device.read('f0.txt')?.toString(), 'edited there')
-      assert.equal(world.read('f0.txt'), 'edited here')
-    },
-    { choices: { mode: 'upload-only' } },
-  ))
+  withFileWorld({ choices: { mode: 'upload-only' }, ...BEGUN }, async (world) => {
+    world.write('f0.txt', 'edited here')
+    world.there.device.write('f0.txt', 'edited there')
+    await world.sync()
+    assert.equal(world.there.device.read('f0.txt')?.toString(), 'edited there')
+    assert.equal(world.read('f0.txt'), 'edited here')
+  }))

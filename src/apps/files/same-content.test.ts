@@ -35,7 +35,7 @@ test('equal hashes and sizes say that contents are the same only with the time, 
 })
 
 test('two new files that only their bytes tell from each other are a conflict, and both are kept', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.write('a.db', ONE)
     world.there.device.write('a.db', OTHER, { modifiedMs: A_TIME_MS })
     await world.sync()
@@ -48,9 +48,7 @@ test('two new files that only their bytes tell from each other are a conflict, a
   }))
 
 test('the same of edits on both sides', () =>
-  withFileWorld(async (world) => {
-    world.write('a.db', 'before')
-    await world.sync()
+  withFileWorld({ files: { 'a.db': 'before' } }, async (world) => {
     world.write('a.db', ONE)
     world.there.device.edit('a.db', OTHER, { modifiedMs: A_TIME_MS })
     await world.sync()
@@ -59,7 +57,7 @@ test('the same of edits on both sides', () =>
   }))
 
 test('what OneDrive has made of that name since it was last asked is compared with what goes there', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     await world.sync()
     await world.engine.pause('kind', 'files.upload')
     world.write('a.db', ONE)
@@ -72,7 +70,7 @@ test('what OneDrive has made of that name since it was last asked is compared wi
   }))
 
 test('a file that is moved to where OneDrive has one that only its bytes tell from it is no hand-over', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.write('a.db', ONE)
     await world.sync()
     world.move('a.db', 'b.db')
@@ -86,7 +84,7 @@ test('a file that is moved to where OneDrive has one that only its bytes tell fr
   }))
 
 test('equal files with another time are compared once, and those with the same time are not fetched', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.write('other-time.txt', 'the same')
     world.there.device.write('other-time.txt', 'the same', { modifiedMs: A_TIME_MS })
     world.write('same-time.txt', 'the same, too')
@@ -100,20 +98,17 @@ test('equal files with another time are compared once, and those with the same t
   }))
 
 test('where only uploads are on, equal files are in step, and others are left as they are', () =>
-  withFileWorld(
-    async (world) => {
-      world.write('same.txt', 'the same')
-      world.there.device.write('same.txt', 'the same', { modifiedMs: A_TIME_MS })
-      world.write('a.db', ONE)
-      world.there.device.write('a.db', OTHER, { modifiedMs: A_TIME_MS })
-      await world.sync()
-      assert.equal(world.read('a.db'), ONE)
-      assert.equal(world.there.device.read('a.db')?.toString(), OTHER)
-      const left = await world.files.store.reported(PAIR, { limit: 10 })
-      assert.deepEqual([...new Set(left.map(({ path }) => path))], ['a.db'])
-    },
-    { choices: { mode: 'upload-only' } },
-  ))
+  withFileWorld({ choices: { mode: 'upload-only' } }, async (world) => {
+    world.write('same.txt', 'the same')
+    world.there.device.write('same.txt', 'the same', { modifiedMs: A_TIME_MS })
+    world.write('a.db', ONE)
+    world.there.device.write('a.db', OTHER, { modifiedMs: A_TIME_MS })
+    await world.sync()
+    assert.equal(world.read('a.db'), ONE)
+    assert.equal(world.there.device.read('a.db')?.toString(), OTHER)
+    const left = await world.files.store.reported(PAIR, { limit: 10 })
+    assert.deepEqual([...new Set(left.map(({ path }) => path))], ['a.db'])
+  }))
 
 test('two files that are likely to be the same are compared, and are no conflict before', () => {
   const place = { name: 'a', size: 3, hash: 'h' }

@@ -1,16 +1,17 @@
 /** Folders as sources: how one is brought into step, how far it is, and what a sync shows on its way. */
 import { Rates } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
-import type {
-  ProgressLine,
-  Source,
-  SourceObstacle,
-  SourceProgress,
-  Sources,
-  Wait,
+import {
+  type ProgressLine,
+  pauseOfStream,
+  type Source,
+  type SourceObstacle,
+  type SourceProgress,
+  type Sources,
+  type Wait,
 } from '../../app/sources.ts'
 import { formatBytes, formatCount, formatDuration } from '../../base/format.ts'
-import { plural } from '../../base/wording.ts'
+import { counted, plural } from '../../base/wording.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { chosenRows, rowsHere } from './chosen-folders.ts'
 import { streamStamp } from './documents.ts'
@@ -69,7 +70,7 @@ export function filesSources(place: AppPlace, files: FileSync & Pick<OpenFiles, 
     async status({ name }) {
       const end = await folderEnd({ files, ledger }, name)
       const { heldDeletes, conflicts, troubles, totals } = end
-      const inStep = `${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatBytes(totals.bytes)} in step`
+      const inStep = `${counted(totals.files, 'file')}, ${formatBytes(totals.bytes)} in step`
       const isAsked = heldDeletes !== null || conflicts > 0
       return {
         text: [inStep, ...doneTexts(done.get(name))].join('; '),
@@ -90,11 +91,9 @@ async function unplanned(
   { files: { store }, ledger }: { files: FileSync; ledger: Ledger },
   sources: readonly Source[],
 ): Promise<{ name: string; unplanned: number; planned: number }[]> {
-  const pauses = await ledger.pauses()
   const left: { name: string; unplanned: number; planned: number }[] = []
   for (const { name, stream } of sources) {
-    if (pauses.some(({ scope, target }) => scope === 'all' || (scope === 'stream' && target === stream)))
-      continue
+    if (await pauseOfStream(ledger, stream)) continue
     const row = await store.folderPair(name)
     const { unplanned: count } = await store.openCounts(name)
     const isKnown = row.scannedAt !== null && row.heardAt !== null && !row.isEnumerating
@@ -230,9 +229,7 @@ async function folderFacts(
   const { ledger } = place
   const { unplanned: planless, inWork, waiting } = await files.store.openCounts(name)
   const { download, upload } = files.transfers.numbers(name)
-  const pause = (await ledger.pauses()).find(
-    ({ scope, target }) => scope === 'all' || (scope === 'stream' && target === stream),
-  )
+  const pause = await pauseOfStream(ledger, stream)
   const inAll = planless + inWork + waiting
   const filesLeft = inAll - (await files.store.waitingForWhole(name))
   const pending = await ledger.jobs({ stream, state: 'pending', limit: PENDING_PAGE })
@@ -260,8 +257,8 @@ function lookingText({ engine }: AppPlace, stream: string): string | null {
   for (const { kind, stream: of, done } of engine()?.progress.running() ?? []) {
     if (of !== stream) continue
     const n = done ?? 0
-    if (kind === 'files.delta') parts.push(`${formatCount(n)} ${plural(n, 'change')} heard`)
-    if (kind === 'files.look') parts.push(`${formatCount(n)} ${plural(n, 'file')} looked at`)
+    if (kind === 'files.delta') parts.push(`${counted(n, 'change')} heard`)
+    if (kind === 'files.look') parts.push(`${counted(n, 'file')} looked at`)
   }
   return parts.length > 0 ? parts.join(', ') : null
 }

@@ -2,9 +2,9 @@
 
 import type { Need } from '../../app/need.ts'
 import type { AppLook } from '../../app/runtime.ts'
-import { formatCount } from '../../base/format.ts'
+import { hasJobs, pauseOfStream } from '../../app/sources.ts'
 import { isoTime } from '../../base/moment.ts'
-import { plural } from '../../base/wording.ts'
+import { counted } from '../../base/wording.ts'
 import { type Attendance, readAttendance } from '../../engine/observe/engines.ts'
 import type { StreamRow } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -60,9 +60,7 @@ export async function fileStatus(
   const open = await store.openCounts(name)
   const heldDeletes = row.heldDeletes === null ? null : ((await store.heldAhead(name)) ?? null)
   const conflicts = (await store.conflicts(name, { state: 'open' })).length
-  const pause = (await ledger.pauses()).find(
-    ({ scope, target }) => scope === 'all' || (scope === 'stream' && target === streamOf(name)),
-  )
+  const pause = await pauseOfStream(ledger, streamOf(name))
   const wait = open.inWork > 0 ? await readWait(ledger, name) : undefined
   const isLooking = row.changeSeenAt !== null || (await hasLooks(ledger, name))
   const waits = wait?.text ?? null
@@ -107,13 +105,10 @@ async function readWait(ledger: Ledger, name: string): Promise<{ code: WaitCode;
 
 /** Folders in which something happened, or may have happened, are still to be looked at. */
 async function hasLooks(ledger: Ledger, name: string): Promise<boolean> {
-  for (const kind of [LOOK_KIND, SYNC_KIND]) {
-    for (const state of ['pending', 'claimed'] as const) {
-      const [look] = await ledger.jobs({ stream: streamOf(name), kind, state, limit: 1 })
-      if (look) return true
-    }
-  }
-  return false
+  const of = { stream: streamOf(name) }
+  return (
+    (await hasJobs(ledger, { ...of, kind: LOOK_KIND })) || (await hasJobs(ledger, { ...of, kind: SYNC_KIND }))
+  )
 }
 
 type Facts = Pick<FileStatus, 'open' | 'heldDeletes' | 'conflicts' | 'scannedAt' | 'heardAt' | 'paused'> &
@@ -179,10 +174,6 @@ function isUnbegun({ scannedAt, heardAt }: Pick<FileStatus, 'scannedAt' | 'heard
 
 function busyCount({ unplanned, inWork, waiting }: FileStatus['open']): number {
   return unplanned + inWork + waiting
-}
-
-function counted(n: number, noun: string): string {
-  return `${formatCount(n)} ${plural(n, noun)}`
 }
 
 /**

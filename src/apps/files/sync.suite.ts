@@ -23,11 +23,10 @@ import { openLedger } from '../../ledger/open.ts'
 import type { SimDriveInput } from '../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../sim/onedrive/sim-drive.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
-import { type FilesSettings, folderPairSettings, streamOf } from './folder-pair.ts'
-import { type FileSync, machineId, openFileSync } from './index.ts'
-import { createRoot } from './local/root.ts'
-import { lookAt, plainStat } from './local/stat.ts'
+import { type FilesSettings, streamOf } from './folder-pair.ts'
+import { type FileSync, openFileSync } from './index.ts'
 import { OWN_FOLDER } from './names.ts'
+import { addSimulatedPair } from './store/file-store.suite.ts'
 import { sayYes } from './store/guard.ts'
 
 export const ACCOUNT = 'ann@example.com'
@@ -36,6 +35,8 @@ export const PAIR = 'home'
 const SETTLE_MS_MAX = 240_000
 
 export type FileWorldOptions = {
+  /** What is in step when it begins: contents by path (with `/` before it, made in OneDrive), or paths as contents. */
+  files?: Record<string, string> | readonly string[]
   sim?: Partial<SimOptions>
   drive?: Partial<SimDriveInput>
   settings?: Partial<FilesSettings>
@@ -114,6 +115,16 @@ export class FileWorld {
     return tree
   }
 
+  async begin(files: NonNullable<FileWorldOptions['files']>): Promise<void> {
+    const isPaths = Array.isArray(files)
+    for (const [key, content] of Object.entries(files)) {
+      const path = isPaths ? content : key
+      if (path.startsWith('/')) this.there.device.write(path, content)
+      else this.write(path, content)
+    }
+    await this.sync()
+  }
+
   /** A look at both sides, and everything that follows from it. */
   async sync(): Promise<void> {
     await this.engine.enqueue(this.files.kinds.sync, { drive: PAIR }, { stream: streamOf(PAIR) })
@@ -175,11 +186,12 @@ export class FileWorld {
 }
 
 export async function withFileWorld(
+  options: FileWorldOptions,
   run: (world: FileWorld) => Promise<void>,
-  options: FileWorldOptions = {},
 ): Promise<void> {
   const world = await startFileWorld(options)
   try {
+    if (options.files) await world.begin(options.files)
     await run(world)
   } finally {
     await world.close()
@@ -225,26 +237,9 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
     settings: { ...simulatedSettings(sim), ...options.settings },
   })
   engine = await createEngine({ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32 })
-  const root = await createRoot(join(home, 'root'), {
-    markerId: 'marker',
-    drive: PAIR,
-    createdAt: '2026-01-01T00:00:00.000Z',
-  })
   const drive = sim.onedrive.drive(ACCOUNT)
-  await files.store.addFolderPair(
-    {
-      name: PAIR,
-      account: ACCOUNT,
-      driveId: drive.id,
-      driveType: options.drive?.type ?? 'personal',
-      rootItemId: drive.dump().rootId,
-      root: root.path,
-      markerId: 'marker',
-      machine: machineId(),
-      settings: JSON.stringify(folderPairSettings.parse(options.choices ?? {})),
-    },
-    plainStat(lookAt(root.path)!),
-  )
+  const settings = options.choices ?? {}
+  const { root } = await addSimulatedPair(files.store, { name: PAIR, drive, home, settings })
   await files.pairs.reload()
   await engine.streams.open(streamOf(PAIR))
   await engine.start()

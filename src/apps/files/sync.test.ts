@@ -5,7 +5,7 @@ import { actionView } from './api/history.ts'
 import { assertInStep, withFileWorld } from './sync.suite.ts'
 
 test('a first sync merges both sides and deletes nothing', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.there.device.write('there/a.txt', 'from OneDrive')
     world.there.device.write('both.txt', 'the same')
     world.write('here/b/c.txt', 'from here')
@@ -27,7 +27,7 @@ test('a first sync merges both sides and deletes nothing', () =>
   }))
 
 test('edits, renames and deletions go either way, and a sync of nothing asks one question', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     for (const name of [
       'edit-here',
       'edit-there',
@@ -62,9 +62,7 @@ test('edits, renames and deletions go either way, and a sync of nothing asks one
   }))
 
 test('edited on both sides, both versions are kept', () =>
-  withFileWorld(async (world) => {
-    world.write('a.txt', 'first')
-    await world.sync()
+  withFileWorld({ files: { 'a.txt': 'first' } }, async (world) => {
     world.write('a.txt', 'edited here')
     world.there.device.write('a.txt', 'edited there')
     await world.sync()
@@ -76,7 +74,7 @@ test('edited on both sides, both versions are kept', () =>
   }))
 
 test('two empty files that agree without a hash are edited here, and that is uploaded', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.there.setQuirks({ hashMissingOnEmpty: true })
     world.there.device.write('notes.txt', '')
     world.write('notes.txt', '')
@@ -88,7 +86,7 @@ test('two empty files that agree without a hash are edited here, and that is upl
   }))
 
 test('a folder of many files that is moved is one call', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     for (let n = 0; n < 50; n++) world.write(`old/f${n}`, String(n))
     await world.sync()
     world.move('old', 'new')
@@ -99,7 +97,7 @@ test('a folder of many files that is moved is one call', () =>
   }))
 
 test('of a folder in which nothing changed a digest is kept, until something does, whoever changes it', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     const { store } = world.files
     for (let n = 0; n < 20; n++) world.write(`d/f${n}`, String(n))
     world.there.device.write('d/far.txt', 'far', { modifiedMs: Date.UTC(9999, 0, 1) })
@@ -127,7 +125,7 @@ test('of a folder in which nothing changed a digest is kept, until something doe
   }))
 
 test('files of the years 1901 and 9999 come with a time, and are not read again with each look', () =>
-  withFileWorld(async (world) => {
+  withFileWorld({}, async (world) => {
     world.there.device.write('far.txt', 'far', { modifiedMs: Date.UTC(9999, 0, 1) })
     world.there.device.write('past.txt', 'past', { modifiedMs: Date.UTC(1901, 11, 31) })
     for (let count = 0; count < 3; count++) await world.sync()

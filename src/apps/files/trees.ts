@@ -1,5 +1,8 @@
 /** The three trees, as the rest of the file sync sees them. `store/` keeps them; see README.md. */
 
+/** The row of the folder itself, in every local tree. */
+export const ROOT_ID = 1
+
 /** `i:<item id>` where OneDrive knows it, else `l:<local id>`. */
 export type NodeKey = `i:${string}` | `l:${number}`
 

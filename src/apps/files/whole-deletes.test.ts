@@ -6,8 +6,8 @@ import { streamOf } from './folder-pair.ts'
 import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 
 const FILES = 12
-/** More than a plan takes at once. */
-const [FOLDERS, FILES_EACH] = [30, 70]
+/** More than a plan takes at once. Most of what is in them is folders, which come without being downloaded. */
+const [FOLDERS, FOLDERS_EACH] = [30, 70]
 
 async function fill(world: FileWorld): Promise<void> {
   for (let n = 0; n < FILES; n++) {
@@ -36,7 +36,7 @@ async function meanwhile(world: FileWorld, happens: () => void): Promise<void> {
 
 describe('a folder that is deleted here with all that is in it', () => {
   test('is deleted in OneDrive by one call, and counts as all that it held', () =>
-    withFileWorld(async (world) => {
+    withFileWorld({}, async (world) => {
       await fill(world)
       rmSync(world.path('d'), { recursive: true })
       await world.sync()
@@ -52,30 +52,28 @@ describe('a folder that is deleted here with all that is in it', () => {
   test('is deleted by one call also with a ledger on PostgreSQL that sorts text as a language does', async () => {
     const { url, drop } = await freshDatabase()
     try {
-      await withFileWorld(
-        async (world) => {
-          await fill(world)
-          rmSync(world.path('d'), { recursive: true })
-          await world.engine.pause('kind', 'files.change')
-          await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
-          assert.equal(await world.files.store.waitingForWhole(PAIR), FILES + 3)
-          await world.engine.resume('kind', 'files.change')
-          await world.settled()
-          assertInStep(world)
-          assert.equal(deletions(world), 1)
-        },
-        { ledgerUrl: url },
-      )
+      await withFileWorld({ ledgerUrl: url }, async (world) => {
+        await fill(world)
+        rmSync(world.path('d'), { recursive: true })
+        await world.engine.pause('kind', 'files.change')
+        await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
+        assert.equal(await world.files.store.waitingForWhole(PAIR), FILES + 3)
+        await world.engine.resume('kind', 'files.change')
+        await world.settled()
+        assertInStep(world)
+        assert.equal(deletions(world), 1)
+      })
     } finally {
       await drop()
     }
   })
 
   test('is deleted by one call also after a yes to more than one plan looks at, in many folders', () =>
-    withFileWorld(async (world) => {
+    withFileWorld({}, async (world) => {
       world.write('stays.txt', 'stays')
       for (let n = 0; n < FOLDERS; n++) {
-        for (let m = 0; m < FILES_EACH; m++) world.there.device.write(`d/${n}/${m}.txt`, `${n} ${m}`)
+        for (let m = 0; m < FOLDERS_EACH; m++) world.there.device.mkdir(`d/${n}/${m}`)
+        world.there.device.write(`d/${n}/file.txt`, `${n}`)
       }
       await world.sync()
       rmSync(world.path('d'), { recursive: true })
@@ -85,7 +83,7 @@ describe('a folder that is deleted here with all that is in it', () => {
     }))
 
   test('counts what is in it as no work of its own while it is being deleted', () =>
-    withFileWorld(async (world) => {
+    withFileWorld({}, async (world) => {
       await fill(world)
       rmSync(world.path('d'), { recursive: true })
       await world.engine.pause('kind', 'files.change')
@@ -97,7 +95,7 @@ describe('a folder that is deleted here with all that is in it', () => {
     }))
 
   test('keeps what came into it in OneDrive a moment before', () =>
-    withFileWorld(async (world) => {
+    withFileWorld({}, async (world) => {
       await fill(world)
       await meanwhile(world, () => world.there.device.write('d/1/new.txt', 'new there'))
       assertInStep(world)
@@ -106,7 +104,7 @@ describe('a folder that is deleted here with all that is in it', () => {
     }))
 
   test('keeps what was edited in it in OneDrive a moment before', () =>
-    withFileWorld(async (world) => {
+    withFileWorld({}, async (world) => {
       await fill(world)
       await meanwhile(world, () => world.there.device.edit('d/1/1.txt', 'edited there'))
       assertInStep(world)
@@ -114,7 +112,7 @@ describe('a folder that is deleted here with all that is in it', () => {
     }))
 
   test('goes one by one where something in it was moved elsewhere here', () =>
-    withFileWorld(async (world) => {
+    withFileWorld({}, async (world) => {
       await fill(world)
       world.move('d/2/2.txt', 'stays/kept.txt')
       rmSync(world.path('d'), { recursive: true })

@@ -6,6 +6,7 @@
  * a slice that finds nothing left to list would let the mark pass messages that nobody has fetched yet.
  */
 import { z } from 'zod'
+import { hasJobs } from '../../app/sources.ts'
 import { type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { MailAccount } from './account.ts'
 import { compareStretch, type Difference, type Stretch } from './compare.ts'
@@ -37,7 +38,8 @@ export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: 
   const { ledger, clock } = kinds
   const account = await kinds.accounts.get(job.payload.account)
   const resumed = State.nullable().parse(job.checkpoint)
-  if (!resumed && (await isListing(kinds, account.stream))) {
+  // Failed listers are not waited for: nobody knows when somebody sees to them.
+  if (!resumed && (await hasJobs(ledger, { kind: kinds.list.kind, stream: account.stream }))) {
     return { again: { afterMs: LISTING_WAIT_MS }, note: 'waits until the slices are listed' }
   }
   const state = resumed ?? (await begin(kinds, job, account))
@@ -76,14 +78,6 @@ export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: 
     jobs: [request(kinds.history, { account: account.name })],
     note: `compared ${state.done} stretches of the mailbox with the archive`,
   }
-}
-
-/** Failed listers are not waited for: nobody knows when somebody sees to them. */
-async function isListing({ ledger, list }: MailKinds, stream: string): Promise<boolean> {
-  for (const state of ['pending', 'claimed'] as const) {
-    if ((await ledger.jobs({ state, kind: list.kind, stream, limit: 1 })).length > 0) return true
-  }
-  return false
 }
 
 async function begin(

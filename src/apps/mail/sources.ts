@@ -4,6 +4,7 @@ import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
 import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
 import { formatCount, formatDuration, formatShare } from '../../base/format.ts'
+import { minuteText } from '../../base/moment.ts'
 import { unitsOf } from '../../cloud/gmail/budgets.ts'
 import { SERVICE, streamOf } from './account.ts'
 import type { OpenMail } from './runtime.ts'
@@ -67,8 +68,6 @@ function sourceStatus(status: MailStatus): SourceStatus {
     json: status,
   }
 }
-
-const minuteText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
 async function silenceOf({ accounts }: Mail, { name }: Source): Promise<Wait | undefined> {
   const silence = (await accounts.get(name)).calls?.silence

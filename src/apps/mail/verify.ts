@@ -4,6 +4,7 @@
  * follows from sound bytes is written anew, shards that are damaged are set aside (never deleted), and what is missing
  * or damaged is fetched again.
  */
+import { segmentsOf } from '../../app/sources.ts'
 import { asTidemarkError } from '../../base/errors.ts'
 import type { SegmentRow } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -45,7 +46,6 @@ export type VerifyOptions = {
 
 /** More are counted by their shards. */
 const DAMAGED_MAX = 100_000
-const SEGMENTS_PAGE = 1_000
 
 export async function verifyArchive(account: MailAccount, options: VerifyOptions): Promise<VerifyReport> {
   const report: VerifyReport = {
@@ -137,7 +137,10 @@ async function verifyCloud(
   account: MailAccount,
   options: VerifyOptions,
 ): Promise<NonNullable<VerifyReport['cloud']>> {
-  const stretches = stretchesOf(await slicesOf(options.ledger, account.stream))
+  const { id: streamId } = await options.ledger.stream(account.stream)
+  const segments = await segmentsOf(options.ledger, streamId)
+  // Without those that follow the history or were left out.
+  const stretches = stretchesOf(segments.filter(({ label }) => label === null))
   const cloud: NonNullable<VerifyReport['cloud']> = {
     slices: stretches.length,
     listed: 0,
@@ -160,19 +163,6 @@ async function verifyCloud(
   }
   cloud.missing = [...missing]
   return cloud
-}
-
-/** The slices of time, without those that follow the history or were left out. */
-async function slicesOf(ledger: Ledger, streamName: string): Promise<SegmentRow[]> {
-  const stream = await ledger.stream(streamName)
-  const slices: SegmentRow[] = []
-  let fromAt = Number.MIN_SAFE_INTEGER
-  for (;;) {
-    const page = await ledger.segments(stream.id, { fromAt, limit: SEGMENTS_PAGE })
-    slices.push(...page.filter(({ label }) => label === null))
-    if (page.length < SEGMENTS_PAGE) return slices
-    fromAt = page.at(-1)!.to_at
-  }
 }
 
 /** The first begins with the oldest mail, unless older mail was left out; the last goes on into the future. */

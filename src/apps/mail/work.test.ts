@@ -33,7 +33,7 @@ type World = { sim: Sim; home: string; open(role?: Role, ledgerUrl?: string): Pr
 async function world(): Promise<World> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-runtime-'))
   closing.push(() => rmSync(home, { recursive: true, force: true }))
-  const accounts = [ANN, BEN].map((address) => ({ address, messages: 40, years: 3 }))
+  const accounts = [ANN, BEN].map((address) => ({ address, messages: 40, years: 1 }))
   const sim = await startSim({ gmail: { quota: { unitsPerMinute: null }, accounts } })
   closing.push(() => sim.close())
   return {

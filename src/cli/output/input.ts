@@ -11,11 +11,15 @@ export const LIMIT_MAX = 1_000
 export const LIMIT_DEFAULT = 50
 
 /** `12`, or `#12` as it is printed. */
-export function parseId(text: string, what = 'job'): number {
+export function parseId(
+  text: string,
+  what = 'job',
+  list = what === 'job' ? 'jobs list' : 'bad list',
+): number {
   const id = /^#?\d{1,15}$/.test(text) ? Number(text.replace('#', '')) : 0
   if (id >= 1) return id
   throw new UsageError(`"${text}" is not the number of a ${what}.`, {
-    hint: `Give the number as ${what === 'job' ? '`tidemark jobs list`' : '`tidemark bad list`'} shows it, such as 12.`,
+    hint: `Give the number as \`tidemark ${list}\` shows it, such as 12.`,
   })
 }
 

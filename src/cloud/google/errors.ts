@@ -4,6 +4,7 @@ import { TidemarkError } from '../../base/errors.ts'
 import {
   betweenHint,
   type ErrorAnswer,
+  errorIn,
   headerWait,
   longestWait,
   plainText,
@@ -44,15 +45,9 @@ const errorShape = z.object({
 
 /** Undefined where the body is not in Google's shape. */
 export function googleError(body: string): GoogleError | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(body)
-  } catch {
-    return undefined
-  }
-  const parsed = errorShape.safeParse(value)
-  if (!parsed.success) return undefined
-  const { message, status, errors, details } = parsed.data.error
+  const parsed = errorIn(body, errorShape)
+  if (!parsed) return undefined
+  const { message, status, errors, details } = parsed
   const reasons = [...errors, ...details].map(({ reason }) => reason).filter((reason) => reason !== '')
   // An object that only happens to have an `error` is another service's.
   if (!message && !status && reasons.length === 0) return undefined

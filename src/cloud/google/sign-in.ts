@@ -25,47 +25,28 @@ import {
   type GrantedTokensInput,
   isSameOAuthGrant,
   keptOAuthToken,
+  newOAuthSecret,
+  oauthSecretSchema,
+  parseSecret,
   renewOAuthSecret,
   type TokenSource,
 } from '../token-source.ts'
 
-const scopeList = z.array(z.string().min(1)).min(1)
-
 export const googleSecretSchema = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('oauth'),
-    clientId: z.string().min(1),
-    clientSecret: z.string().min(1).optional(),
-    refreshToken: z.string().min(1),
-    accessToken: z.string().min(1).optional(),
-    expiresAtMs: z.number().optional(),
-    scopes: scopeList,
-    /** When the refresh token was given; and when it ends by itself, where the service has said so. */
-    obtainedAtMs: z.number(),
-    refreshExpiresAtMs: z.number().optional(),
-  }),
+  oauthSecretSchema,
   z.object({
     kind: z.literal('service-account'),
     clientEmail: z.string().min(1),
     privateKey: z.string().min(1),
     subject: z.string().min(1),
-    scopes: scopeList,
+    scopes: oauthSecretSchema.shape.scopes,
   }),
 ])
 
 export type GoogleSecret = z.output<typeof googleSecretSchema>
 
 export function parseGoogleSecret(text: string, service: string): GoogleSecret {
-  try {
-    return googleSecretSchema.parse(JSON.parse(text))
-  } catch {
-    // Without its cause, which quotes what it found.
-    throw new TidemarkError('The stored secret of the account has a form that this Tidemark does not know.', {
-      kind: 'auth',
-      code: 'secret-form',
-      hint: `Update Tidemark, or connect the account again: tidemark account add ${service}.`,
-    })
-  }
+  return parseSecret(googleSecretSchema, text, service)
 }
 
 export type TokenSourceInput = Omit<GrantedTokensInput<GoogleSecret>, 'grant'> & {
@@ -143,18 +124,7 @@ export function googleSecretOf(
       hint: 'Remove the access of this client at https://myaccount.google.com/permissions and sign in once more.',
     })
   }
-  const { accessToken, expiresAtMs, refreshToken, refreshExpiresAtMs } = tokens
-  return {
-    kind: 'oauth',
-    clientId: client.clientId,
-    ...(client.clientSecret !== undefined && { clientSecret: client.clientSecret }),
-    accessToken,
-    expiresAtMs,
-    refreshToken,
-    scopes,
-    obtainedAtMs: nowMs,
-    ...(refreshExpiresAtMs !== undefined && { refreshExpiresAtMs }),
-  }
+  return newOAuthSecret(client, { ...tokens, refreshToken: tokens.refreshToken, scopes }, nowMs)
 }
 
 const SERVICE_ACCOUNT_BYTES_MAX = 65_536

@@ -3,7 +3,6 @@
  * from. Microsoft gives a new refresh token with every refresh, and the one before ends some time later.
  */
 
-import { z } from 'zod'
 import { TidemarkError } from '../../base/errors.ts'
 import { type AccountTokensInput, openGrantedTokens } from '../account-tokens.ts'
 import { awaitDeviceCode, type DeviceCode, startDeviceCode } from '../device-code.ts'
@@ -22,6 +21,10 @@ import {
   type GrantedTokensInput,
   isSameOAuthGrant,
   keptOAuthToken,
+  newOAuthSecret,
+  type OAuthSecret,
+  oauthSecretSchema,
+  parseSecret,
   renewOAuthSecret,
   type TokenSource,
 } from '../token-source.ts'
@@ -100,52 +103,22 @@ export async function signInByDevice(
   return { code, finish }
 }
 
-export const oneDriveSecretSchema = z.object({
-  kind: z.literal('oauth'),
-  clientId: z.string().min(1),
-  clientSecret: z.string().min(1).optional(),
-  refreshToken: z.string().min(1),
-  accessToken: z.string().min(1).optional(),
-  expiresAtMs: z.number().optional(),
-  scopes: z.array(z.string().min(1)).min(1),
-  obtainedAtMs: z.number(),
-  refreshExpiresAtMs: z.number().optional(),
-})
-
-export type OneDriveSecret = z.output<typeof oneDriveSecretSchema>
+export type OneDriveSecret = OAuthSecret
 
 export function parseOneDriveSecret(text: string): OneDriveSecret {
-  try {
-    return oneDriveSecretSchema.parse(JSON.parse(text))
-  } catch {
-    // Without its cause, which quotes what it found.
-    throw new TidemarkError('The stored secret of the account has a form that this Tidemark does not know.', {
-      kind: 'auth',
-      code: 'secret-form',
-      hint: 'Update Tidemark, or connect the account again: tidemark account add onedrive.',
-    })
-  }
+  return parseSecret(oauthSecretSchema, text, 'onedrive')
 }
 
-function secretOf({ clientId, clientSecret }: OAuthClient, tokens: Tokens, nowMs: number): OneDriveSecret {
-  if (tokens.refreshToken === undefined || accessOf(tokens.scopes ?? []) === undefined) {
+function secretOf(client: OAuthClient, tokens: Tokens, nowMs: number): OneDriveSecret {
+  const { refreshToken, scopes = [] } = tokens
+  if (refreshToken === undefined || accessOf(scopes) === undefined) {
     throw new TidemarkError('The sign-in worked, but not everything that is needed was allowed.', {
       kind: 'auth',
       code: 'scope-missing',
       hint: 'Sign in again, and allow access to files and that it is kept.',
     })
   }
-  return {
-    kind: 'oauth',
-    clientId,
-    ...(clientSecret !== undefined && { clientSecret }),
-    refreshToken: tokens.refreshToken,
-    accessToken: tokens.accessToken,
-    expiresAtMs: tokens.expiresAtMs,
-    scopes: tokens.scopes!,
-    obtainedAtMs: nowMs,
-    ...(tokens.refreshExpiresAtMs !== undefined && { refreshExpiresAtMs: tokens.refreshExpiresAtMs }),
-  }
+  return newOAuthSecret(client, { ...tokens, refreshToken, scopes }, nowMs)
 }
 
 export type TokenSourceInput = Omit<GrantedTokensInput<OneDriveSecret>, 'grant'> &

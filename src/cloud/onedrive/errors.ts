@@ -14,6 +14,7 @@ import {
   AnswerErrors,
   betweenHint,
   type ErrorAnswer,
+  errorIn,
   headerWait,
   longestWait,
   plainText,
@@ -154,79 +155,51 @@ function graphRefusal(graph: GraphError, has: (...codes: string[]) => boolean): 
   return { kind: 'permanent', code: 'refused', message: 'OneDrive refused the call' }
 }
 
-const SLOWER: Verdict = { kind: 'throttled', code: 'rate-limit', message: 'OneDrive asked to slow down' }
-const BANDWIDTH: Verdict = {
-  kind: 'throttled',
-  code: 'bandwidth-limit',
-  message: 'OneDrive allows no more transfers for a while',
+function verdict(kind: Verdict['kind'], code: string, message: string, hint?: string): Verdict {
+  return { kind, code, message, ...(hint !== undefined && { hint }) }
 }
-const FULL: Verdict = {
-  kind: 'permanent',
-  code: 'quota-full',
-  message: 'The OneDrive is full',
-  hint: 'Delete something, empty the recycle bin, or get more space; then it goes on.',
-}
-const SERVER_ERROR: Verdict = {
-  kind: 'transient',
-  code: 'server-error',
-  message: 'OneDrive had a problem of its own',
-}
-const TOKEN_REFUSED: Verdict = {
-  kind: 'auth',
-  code: 'token-refused',
-  message: 'OneDrive refused the access token',
-  hint: 'Connect the account again: access was withdrawn, or the password changed.',
-}
-const NOT_FROM_ONEDRIVE: Verdict = {
-  kind: 'transient',
-  code: 'not-onedrive',
-  message: 'The answer did not come from OneDrive',
-  hint: betweenHint('OneDrive'),
-}
-const GONE: Verdict = { kind: 'gone', code: 'not-found', message: 'OneDrive does not have it any more' }
-const EXISTS: Verdict = {
-  kind: 'permanent',
-  code: 'exists',
-  message: 'OneDrive has something of that name already',
-}
-const IN_BETWEEN: Verdict = {
-  kind: 'transient',
-  code: 'conflict',
-  message: 'Another change came in between',
-}
-const RESYNC: Verdict = {
-  kind: 'gone',
-  code: 'resync',
-  message: 'OneDrive no longer knows what changed since the last time',
-}
-const CHANGED: Verdict = {
-  kind: 'permanent',
-  code: 'precondition-failed',
-  message: 'It has changed on OneDrive in the meantime',
-}
-const TOO_LARGE: Verdict = { kind: 'permanent', code: 'too-large', message: 'It is too large for OneDrive' }
-const RANGE: Verdict = {
-  kind: 'permanent',
-  code: 'range',
-  message: 'OneDrive expects other bytes than these',
-}
-const LOCKED: Verdict = {
-  kind: 'transient',
-  code: 'locked',
-  message: 'Somebody has the file open on OneDrive',
-  hint: 'It is tried again; close the file elsewhere if it stays that way.',
-}
-const SESSION_GONE: Verdict = { kind: 'gone', code: 'session-gone', message: 'The upload session has ended' }
-const ADDRESS_ENDED: Verdict = {
-  kind: 'transient',
-  code: 'download-address',
-  message: 'The address of the download does not work any more',
-}
-const NOT_SUPPORTED: Verdict = {
-  kind: 'permanent',
-  code: 'not-supported',
-  message: 'This OneDrive cannot do that',
-}
+
+const SLOWER = verdict('throttled', 'rate-limit', 'OneDrive asked to slow down')
+const BANDWIDTH = verdict('throttled', 'bandwidth-limit', 'OneDrive allows no more transfers for a while')
+const FULL = verdict(
+  'permanent',
+  'quota-full',
+  'The OneDrive is full',
+  'Delete something, empty the recycle bin, or get more space; then it goes on.',
+)
+const SERVER_ERROR = verdict('transient', 'server-error', 'OneDrive had a problem of its own')
+const TOKEN_REFUSED = verdict(
+  'auth',
+  'token-refused',
+  'OneDrive refused the access token',
+  'Connect the account again: access was withdrawn, or the password changed.',
+)
+const NOT_FROM_ONEDRIVE = verdict(
+  'transient',
+  'not-onedrive',
+  'The answer did not come from OneDrive',
+  betweenHint('OneDrive'),
+)
+const GONE = verdict('gone', 'not-found', 'OneDrive does not have it any more')
+const EXISTS = verdict('permanent', 'exists', 'OneDrive has something of that name already')
+const IN_BETWEEN = verdict('transient', 'conflict', 'Another change came in between')
+const RESYNC = verdict('gone', 'resync', 'OneDrive no longer knows what changed since the last time')
+const CHANGED = verdict('permanent', 'precondition-failed', 'It has changed on OneDrive in the meantime')
+const TOO_LARGE = verdict('permanent', 'too-large', 'It is too large for OneDrive')
+const RANGE = verdict('permanent', 'range', 'OneDrive expects other bytes than these')
+const LOCKED = verdict(
+  'transient',
+  'locked',
+  'Somebody has the file open on OneDrive',
+  'It is tried again; close the file elsewhere if it stays that way.',
+)
+const SESSION_GONE = verdict('gone', 'session-gone', 'The upload session has ended')
+const ADDRESS_ENDED = verdict(
+  'transient',
+  'download-address',
+  'The address of the download does not work any more',
+)
+const NOT_SUPPORTED = verdict('permanent', 'not-supported', 'This OneDrive cannot do that')
 
 const INNER_DEPTH_MAX = 5
 
@@ -236,22 +209,16 @@ const errorShape = z.object({ error: z.looseObject({ code: z.string(), message: 
 
 /** Undefined where the body is not in Graph's shape. */
 function graphError(body: string): GraphError | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(body)
-  } catch {
-    return undefined
-  }
-  const parsed = errorShape.safeParse(value)
-  if (!parsed.success) return undefined
+  const parsed = errorIn(body, errorShape)
+  if (!parsed) return undefined
   const codes: string[] = []
-  let error: WireError | undefined = parsed.data.error
+  let error: WireError | undefined = parsed
   for (let depth = 0; error && depth < INNER_DEPTH_MAX; depth++) {
     if (typeof error.code === 'string') codes.push(error.code)
     const inner: unknown = error.innererror ?? error.innerError
     error = typeof inner === 'object' && inner !== null ? inner : undefined
   }
-  return { message: plainText(parsed.data.error.message), codes }
+  return { message: plainText(parsed.message), codes }
 }
 
 /** An address that was to be followed, or a link that was to be asked, leads to a stranger. */

@@ -2,7 +2,7 @@
 
 import type { StreamView } from '../../app/schemas.ts'
 import { formatCount, formatDuration } from '../../base/format.ts'
-import { plural } from '../../base/wording.ts'
+import { counted, plural } from '../../base/wording.ts'
 import { type PauseRow, SIGN_IN } from '../../ledger/control.ts'
 import type { StreamStatus } from '../../ledger/queries.ts'
 
@@ -111,9 +111,9 @@ function summaryOf({ row, failedJobs, badItems, need }: StreamSight, seen: Seen)
 
 export function troubleText({ failedJobs, unbalanced }: { failedJobs: number; unbalanced: number }): string {
   const parts: string[] = []
-  if (failedJobs > 0) parts.push(`${formatCount(failedJobs)} ${plural(failedJobs, 'job')} failed.`)
+  if (failedJobs > 0) parts.push(`${counted(failedJobs, 'job')} failed.`)
   if (unbalanced > 0) {
-    const slices = `${formatCount(unbalanced)} ${plural(unbalanced, 'slice')}`
+    const slices = counted(unbalanced, 'slice')
     const them = plural(unbalanced, 'it', 'them')
     parts.push(`The counts of ${slices} do not agree: it is complete up to ${them}, and no further.`)
   }
@@ -125,9 +125,7 @@ function workingText(row: StreamStatus, { onTheirWay, etaMs }: Seen): string {
     `${formatCount(Number(row.settled_segments))} of ${formatCount(Number(row.segments))} ${plural(Number(row.segments), 'slice')} settled`,
   ]
   if (onTheirWay > 0)
-    parts.push(
-      `${formatCount(onTheirWay)} ${plural(onTheirWay, 'item')} on ${plural(onTheirWay, 'its', 'their')} way`,
-    )
+    parts.push(`${counted(onTheirWay, 'item')} on ${plural(onTheirWay, 'its', 'their')} way`)
   if (etaMs !== null) parts.push(leftText(etaMs))
   return `${parts.join(', ')}.`
 }

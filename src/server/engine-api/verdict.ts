@@ -3,7 +3,7 @@
 import type { Need } from '../../app/need.ts'
 import type { AlertView, Overview } from '../../app/schemas.ts'
 import { formatCount } from '../../base/format.ts'
-import { plural } from '../../base/wording.ts'
+import { counted, plural } from '../../base/wording.ts'
 import type { PauseRow } from '../../ledger/control.ts'
 import { displayName, leftText, needsSignIn, troubleText } from './stream-view.ts'
 
@@ -74,10 +74,7 @@ function whatIsUnderWay(input: VerdictInput): string {
   if (etas.length === working.length) {
     return `Working on ${named(working.map(({ name }) => displayName(name)))}: ${leftText(Math.max(...etas))}.`
   }
-  const way =
-    items > 0
-      ? `: ${formatCount(items)} ${plural(items, 'item')} on ${plural(items, 'its', 'their')} way`
-      : ''
+  const way = items > 0 ? `: ${counted(items, 'item')} on ${plural(items, 'its', 'their')} way` : ''
   return `Working on ${named(working.map(({ name }) => displayName(name)))}${way}.`
 }
 

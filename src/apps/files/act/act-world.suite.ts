@@ -3,6 +3,7 @@
  * is planned, what happens between a look and an action, and whether the end of an action is written or lost.
  */
 
+import assert from 'node:assert/strict'
 import {
   mkdirSync,
   mkdtempSync,
@@ -32,10 +33,10 @@ import { type Sim, startSim } from '../../../sim/start.ts'
 import { type ActionPayload, runAction, type VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
 import { createFilter } from '../filter.ts'
-import { type FolderPair, folderPairSettings } from '../folder-pair.ts'
-import { createRoot, openRoot } from '../local/root.ts'
+import type { FolderPair } from '../folder-pair.ts'
+import { openRoot } from '../local/root.ts'
 import { Scan } from '../local/scan.ts'
-import { lookAt, plainStat } from '../local/stat.ts'
+import { lookAt } from '../local/stat.ts'
 import { DiskThreads } from '../local/threads.ts'
 import { listTrash } from '../local/trash-bin.ts'
 import { treeOf } from '../look.ts'
@@ -44,6 +45,7 @@ import { PlanRequests } from '../plan-requests.ts'
 import { planOnce } from '../planning.ts'
 import type { ConflictRow } from '../store/contract.ts'
 import { writePlan } from '../store/ends.ts'
+import { addSimulatedPair } from '../store/file-store.suite.ts'
 import { FileStore, setFolderPair } from '../store/file-store.ts'
 import { recordLocal } from '../store/local-tree.ts'
 import { freeAllWaiting } from '../store/open-nodes.ts'
@@ -59,6 +61,8 @@ export const MIB = 1024 * 1024
 const STEPS_MAX = 60
 
 export type WorldOptions = {
+  /** What is in step when it begins, by its path: of a folder with `/` at its end, made in OneDrive with `/` at its start. */
+  files?: Record<string, string | Uint8Array>
   quirks?: Partial<Quirks>
   type?: 'personal' | 'business'
   settings?: Record<string, unknown>
@@ -306,6 +310,21 @@ export class ActWorld {
     return wrong
   }
 
+  async begin(files: NonNullable<WorldOptions['files']>): Promise<void> {
+    for (const [path, content] of Object.entries(files)) {
+      const isThere = path.startsWith('/')
+      if (!path.endsWith('/')) isThere ? this.there.device.write(path, content) : this.write(path, content)
+      else if (isThere) this.there.device.mkdir(path.slice(0, -1))
+      else mkdirSync(this.path(path), { recursive: true })
+    }
+    await this.sync()
+  }
+
+  /** Nothing is left to do, and both sides agree. */
+  async assertSettled(): Promise<void> {
+    assert.deepEqual([await this.sync(), await this.differences()], [[], []])
+  }
+
   async close(): Promise<void> {
     for (const close of this.#close) await close()
   }
@@ -341,7 +360,6 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
   })
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`, { synchronous: 'NORMAL' })
   const store = await FileStore.open(ledger)
-  const root = await createRoot(join(home, 'root'), { markerId: 'm1', drive: NAME, createdAt: '2026' })
   const exchange = createHttpExchange()
   const { accessToken } = sim.onedrive.issue(ACCOUNT)
   const client = new OneDriveClient({
@@ -352,20 +370,9 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     timeoutMs: 20_000,
     token: { access: async () => accessToken, refused: () => undefined },
   })
-  const settings = folderPairSettings.parse(options.settings ?? {})
-  const { id: driveId, state } = sim.onedrive.drive(ACCOUNT)
-  const row = {
-    name: NAME,
-    account: ACCOUNT,
-    driveId,
-    driveType: type,
-    rootItemId: state.root.id,
-    root: root.path,
-    markerId: 'm1',
-    machine: 'here',
-    settings: JSON.stringify(settings),
-  }
-  await store.addFolderPair(row, plainStat(lookAt(root.path)!))
+  const drive = sim.onedrive.drive(ACCOUNT)
+  const added = { name: NAME, drive, home, settings: options.settings ?? {} }
+  const { root, settings } = await addSimulatedPair(store, added)
   await store.write((tx) =>
     setFolderPair(tx, NAME, { scannedAt: 1, heardAt: 1, isEnumerating: false, forcedDeletes: 1_000_000 }),
   )
@@ -373,11 +380,11 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     name: NAME,
     stream: `files:${NAME}`,
     account: ACCOUNT,
-    driveId,
-    rootItemId: state.root.id,
+    driveId: drive.id,
+    rootItemId: drive.state.root.id,
     isBusiness: type === 'business',
     root: root.path,
-    markerId: 'm1',
+    markerId: root.markerId,
     settings,
     client,
     filter: createFilter(settings.filter, undefined),
@@ -390,7 +397,17 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     () => sim.close(),
     () => rmSync(home, { recursive: true, force: true }),
   ]
-  return new ActWorld({ sim, store, ledger, pair, disk, settings: { chunkBytes, reserveBytes }, close })
+  const world = new ActWorld({
+    sim,
+    store,
+    ledger,
+    pair,
+    disk,
+    settings: { chunkBytes, reserveBytes },
+    close,
+  })
+  if (options.files) await world.begin(options.files)
+  return world
 }
 
 /** Bytes that no compression, hash or offset could take for others. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { readdirSync, renameSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow } from '../store/contract.ts'
@@ -35,8 +35,7 @@ describe('both sides have edited a file', () => {
     assert.equal(text(w, `/${copy}`), 'ours, edited')
     const [record] = await w.conflicts()
     assert.deepEqual([record!.kind, record!.state, record!.copyPath], ['edit-edit', 'kept-both', copy])
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   for (const isSeen of [false, true]) {
@@ -171,25 +170,24 @@ describe('both sides have made a file of the same name', () => {
 
   for (const policy of ['keep-both', 'keep-local', 'keep-remote'] as const) {
     test(`with other content and ${policy}: both are kept somewhere`, async () => {
-      const w = await world({ settings: { conflicts: policy } })
-      w.write('a.txt', 'ours')
-      w.there.device.write('/a.txt', 'theirs!')
-      await w.sync()
+      const w = await world({
+        settings: { conflicts: policy },
+        files: { 'a.txt': 'ours', '/a.txt': 'theirs!' },
+      })
       assert.equal(w.read('a.txt'), policy === 'keep-local' ? 'ours' : 'theirs!')
       assert.equal(text(w, '/a.txt'), w.read('a.txt'))
       const others = [...w.trash(), ...copies(w).map((name) => w.read(name))]
       assert.deepEqual(others, [policy === 'keep-local' ? 'theirs!' : 'ours'])
       assert.equal((await w.conflicts()).length, 1)
-      assert.deepEqual(await w.sync(), [])
-      assert.deepEqual(await w.differences(), [])
+      await w.assertSettled()
     })
   }
 
   test('manual: none of them moves, however often it is looked at', async () => {
-    const w = await world({ settings: { conflicts: 'manual' } })
-    w.write('a.txt', 'ours')
-    w.there.device.write('/a.txt', 'theirs!')
-    await w.sync()
+    const w = await world({
+      settings: { conflicts: 'manual' },
+      files: { 'a.txt': 'ours', '/a.txt': 'theirs!' },
+    })
     await w.sync()
     assert.equal(w.read('a.txt'), 'ours')
     assert.equal(text(w, '/a.txt'), 'theirs!')
@@ -202,10 +200,7 @@ describe('both sides have made a file of the same name', () => {
 
 describe('a name that OneDrive has given to another one', () => {
   test('is not taken from it: the local file gets another name and keeps its item', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    w.write('b.txt', 'two')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one', 'b.txt': 'two' } })
     const { id } = w.there.device.item('/a.txt')
     // Both want the name c.txt: one of them here, the other in OneDrive.
     renameSync(w.path('a.txt'), w.path('c.txt'))
@@ -240,9 +235,7 @@ describe('a name that OneDrive has given to another one', () => {
   }
 
   test('with the same content, where somebody edited the item that it had: that comes back under its name', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     renameSync(w.path('a.txt'), w.path('b.txt'))
     w.there.device.write('/b.txt', 'one')
     w.there.device.edit('/a.txt', 'edited there')
@@ -252,10 +245,7 @@ describe('a name that OneDrive has given to another one', () => {
   })
 
   test('with the same content, and a file of its own here: that comes to the name, ours is in the trash', async () => {
-    const w = await world()
-    w.write('a.txt', 'the same')
-    w.write('x.txt', 'the same')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'the same', 'x.txt': 'the same' } })
     const { id } = w.there.device.item('/x.txt')
     renameSync(w.path('a.txt'), w.path('b.txt'))
     w.there.device.rename('/x.txt', 'b.txt')
@@ -266,10 +256,7 @@ describe('a name that OneDrive has given to another one', () => {
   })
 
   test('with the same content, and a file of its own here that stays where it is: ours is not taken away', async () => {
-    const w = await world()
-    w.write('a.txt', 'the same')
-    w.write('b.txt', 'the same')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'the same', 'b.txt': 'the same' } })
     // OneDrive does not take that name, and so the other one keeps b.txt there.
     renameSync(w.path('b.txt'), w.path('b:.txt'))
     await w.sync()
@@ -284,9 +271,7 @@ describe('a name that OneDrive has given to another one', () => {
   })
 
   test('that died after ours was taken to the trash: a look finds it gone, and both are one all the same', async () => {
-    const w = await world()
-    w.write('x.txt', 'the same')
-    await w.sync()
+    const w = await world({ files: { 'x.txt': 'the same' } })
     w.write('b.txt', 'the same')
     w.there.device.rename('/x.txt', 'b.txt')
     await w.run(await w.only('conflict'), { isLost: true })
@@ -298,9 +283,7 @@ describe('a name that OneDrive has given to another one', () => {
   })
 
   test('with the content of an edit that is still on its way there: one of both is enough', async () => {
-    const w = await world()
-    w.write('x.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'x.txt': 'one' } })
     w.write('x.txt', 'edited')
     w.write('b.txt', 'edited')
     w.there.device.rename('/x.txt', 'b.txt')
@@ -310,9 +293,7 @@ describe('a name that OneDrive has given to another one', () => {
   })
 
   test('with the content that only OneDrive still has of it: it is no copy of what comes, and is kept', async () => {
-    const w = await world()
-    w.write('x.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'x.txt': 'one' } })
     w.write('x.txt', 'edited')
     w.write('b.txt', 'one')
     w.there.device.rename('/x.txt', 'b.txt')
@@ -326,11 +307,7 @@ describe('a name that OneDrive has given to another one', () => {
   })
 
   test('a folder here and a file there of the same name: the folder gets another name with all that is in it', async () => {
-    const w = await world()
-    mkdirSync(w.path('name'))
-    w.write('name/inside.txt', 'ours')
-    w.there.device.write('/name', 'a file')
-    await w.sync()
+    const w = await world({ files: { 'name/': '', 'name/inside.txt': 'ours', '/name': 'a file' } })
     assert.equal(w.read('name'), 'a file')
     const [copy] = copies(w)
     assert.equal(w.read(`${copy}/inside.txt`), 'ours')

@@ -11,21 +11,16 @@ const binned = (w: ActWorld): string[] => w.there.dump().recycleBin.map(({ name 
 
 describe('a deletion here', () => {
   test('takes the file to the trash', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.delete('/a.txt')
     await w.run(await w.only('delete-local'))
     assert.equal(w.has('a.txt'), false)
     assert.deepEqual(w.trash(), ['one'])
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('of a file that OneDrive has after all, as it tells before that is written down: the file comes back', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     const row = (await w.store.nodeCase('docs', `i:${w.there.device.item('/a.txt').id}`)).remote!
     await w.store.write((tx) => recordRemoteNow(tx, 'docs', [{ ...row, isDeleted: true }]))
     const [action] = await w.plan()
@@ -39,9 +34,7 @@ describe('a deletion here', () => {
   })
 
   test('S4: does not take a file whose bytes changed although its size and time did not', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.delete('/a.txt')
     const action = await w.only('delete-local')
     const { atime, mtime } = statSync(w.path('a.txt'))
@@ -55,9 +48,7 @@ describe('a deletion here', () => {
   })
 
   test('does not take a file that was edited meanwhile: the edit goes up as new', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.delete('/a.txt')
     const action = await w.only('delete-local')
     w.write('a.txt', 'edited since')
@@ -69,9 +60,7 @@ describe('a deletion here', () => {
   })
 
   test('that was done before the process died is done', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.delete('/a.txt')
     const action = await w.only('delete-local')
     await w.run(action, { isLost: true })
@@ -81,10 +70,7 @@ describe('a deletion here', () => {
   })
 
   test('of a folder takes all that is in it to the trash, and the empty folders away', async () => {
-    const w = await world()
-    w.there.device.write('/sub/deep/a.txt', 'one')
-    w.there.device.write('/sub/b.txt', 'two')
-    await w.sync()
+    const w = await world({ files: { '/sub/deep/a.txt': 'one', '/sub/b.txt': 'two' } })
     w.there.device.delete('/sub')
     await w.sync()
     assert.equal(w.has('sub'), false)
@@ -93,9 +79,7 @@ describe('a deletion here', () => {
   })
 
   test('of a folder into which something came a moment ago keeps that', async () => {
-    const w = await world()
-    w.there.device.mkdir('/sub')
-    await w.sync()
+    const w = await world({ files: { '/sub/': '' } })
     w.there.device.delete('/sub')
     const action = await w.only('delete-local')
     w.write('sub/new.txt', 'just saved')
@@ -106,9 +90,7 @@ describe('a deletion here', () => {
   })
 
   test('of a folder with files that are left out keeps the folder, and says so', async () => {
-    const w = await world({ settings: { filter: { skip: ['*.log'] } } })
-    w.there.device.mkdir('/sub')
-    await w.sync()
+    const w = await world({ settings: { filter: { skip: ['*.log'] } }, files: { '/sub/': '' } })
     w.there.device.delete('/sub')
     const action = await w.only('delete-local')
     w.write('sub/debug.log', 'not synced')
@@ -118,9 +100,7 @@ describe('a deletion here', () => {
   })
 
   test('waits while the marker of the folder is missing', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.delete('/a.txt')
     const action = await w.only('delete-local')
     unlinkSync(join(w.pair.root, '.tidemark/root.json'))
@@ -131,21 +111,16 @@ describe('a deletion here', () => {
 
 describe('a deletion in OneDrive', () => {
   test('takes the item to the recycle bin', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     unlinkSync(w.path('a.txt'))
     await w.run(await w.only('delete-remote'))
     assert.equal(w.there.device.has('/a.txt'), false)
     assert.deepEqual(binned(w), ['a.txt'])
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('that was done before the process died is done', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     unlinkSync(w.path('a.txt'))
     const action = await w.only('delete-remote')
     await w.run(action, { isLost: true })
@@ -154,9 +129,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('does not take what was edited there meanwhile: it comes back', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     unlinkSync(w.path('a.txt'))
     const action = await w.only('delete-remote')
     w.there.device.edit('/a.txt', 'edited there')
@@ -167,9 +140,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('does not happen where the file is here again', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     unlinkSync(w.path('a.txt'))
     const action = await w.only('delete-remote')
     w.write('a.txt', 'saved anew')
@@ -181,9 +152,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('does not happen while the root or its marker is missing', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     unlinkSync(w.path('a.txt'))
     const action = await w.only('delete-remote')
     const away = `${w.pair.root}-away`
@@ -201,9 +170,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('does not happen where the folder of the file is not there, and nobody has seen that', async () => {
-    const w = await world()
-    w.write('sub/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'sub/a.txt': 'one' } })
     unlinkSync(w.path('sub/a.txt'))
     const action = await w.only('delete-remote')
     renameSync(w.path('sub'), `${w.pair.root}-sub`)
@@ -212,10 +179,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('of a folder goes from the inside out', async () => {
-    const w = await world()
-    w.write('sub/deep/a.txt', 'one')
-    w.write('sub/b.txt', 'two')
-    await w.sync()
+    const w = await world({ files: { 'sub/deep/a.txt': 'one', 'sub/b.txt': 'two' } })
     rmSync(w.path('sub'), { recursive: true })
     await w.sync()
     assert.equal(w.there.device.has('/sub'), false)
@@ -223,9 +187,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('of a folder into which something came a moment ago keeps that', async () => {
-    const w = await world()
-    mkdirSync(w.path('sub'))
-    await w.sync()
+    const w = await world({ files: { 'sub/': '' } })
     rmSync(w.path('sub'), { recursive: true })
     const action = await w.only('delete-remote')
     w.there.device.write('/sub/new.txt', 'just saved')
@@ -237,9 +199,7 @@ describe('a deletion in OneDrive', () => {
   })
 
   test('of a folder that was moved there meanwhile does not happen', async () => {
-    const w = await world()
-    mkdirSync(w.path('sub'))
-    await w.sync()
+    const w = await world({ files: { 'sub/': '' } })
     rmSync(w.path('sub'), { recursive: true })
     const action = await w.only('delete-remote')
     w.there.device.rename('/sub', 'kept')
@@ -251,10 +211,7 @@ describe('a deletion in OneDrive', () => {
 
 for (const side of ['here', 'in OneDrive']) {
   test(`what a look sees in the place of a file while its deletion ${side} is written down is new, and goes up without another look`, async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    mkdirSync(w.path('d'))
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one', 'd/': '' } })
     for (const name of ['a.txt', 'd']) {
       if (side === 'here') w.there.device.delete(`/${name}`)
       else rmSync(w.path(name), { recursive: true })

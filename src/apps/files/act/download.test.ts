@@ -18,8 +18,7 @@ describe('a download', () => {
     assert.equal(w.read('a.txt'), 'hello')
     assert.equal(w.mtimeMs('a.txt'), atMs)
     assert.ok(ran.outcome.effects)
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
     assert.deepEqual(partials(w), [])
   })
 
@@ -33,9 +32,7 @@ describe('a download', () => {
   })
 
   test('waits for a look where what has its name was renamed from another case a moment ago', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.there.device.delete('/a.txt')
     w.there.device.write('/A.txt', 'another')
     await w.hear()
@@ -50,9 +47,7 @@ describe('a download', () => {
   })
 
   test('replaces exactly the file that it was decided on, which is in the trash then', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.write('/a.txt', 'two')
     await w.run(await w.only('download'))
     assert.equal(w.read('a.txt'), 'two')
@@ -73,9 +68,7 @@ describe('a download', () => {
   })
 
   test('does not replace a file that was edited while it came', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.write('/a.txt', 'two')
     const action = await w.only('download')
     w.write('a.txt', 'edited here')
@@ -112,14 +105,11 @@ describe('a download', () => {
     const ran = await w.run(action)
     assert.equal(ran.outcome.skip, undefined)
     assert.equal(w.sim.log.bytesOf('graph.download').sent, before)
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('that replaced a file before the process died is adopted', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.write('/a.txt', 'two')
     const action = await w.only('download')
     await w.run(action, { isLost: true })
@@ -158,8 +148,7 @@ describe('a download', () => {
     const options = { signal: stop.signal, onProgress: (done: number) => done >= 3 * MIB && stop.abort() }
     await assert.rejects(w.run(action, options), /shutdown/)
     await w.run(action)
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('of a version that was replaced while it came is not put in place', async () => {
@@ -202,9 +191,7 @@ describe('a download', () => {
   })
 
   test('of a picture whose size OneDrive gets wrong is whole', async () => {
-    const w = await world({ quirks: { heicSizeWrong: true } })
-    w.there.device.write('/photo.heic', noise(1_000))
-    await w.sync()
+    const w = await world({ quirks: { heicSizeWrong: true }, files: { '/photo.heic': noise(1_000) } })
     assert.deepEqual(w.bytes('photo.heic'), w.there.device.read('/photo.heic'))
     assert.deepEqual(await w.sync(), [])
   })
@@ -233,9 +220,7 @@ describe('a download', () => {
   })
 
   test('never goes through a folder that was replaced by a link', async () => {
-    const w = await world()
-    w.there.device.write('/sub/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/sub/a.txt': 'one' } })
     w.there.device.write('/sub/b.txt', 'two')
     const action = await w.only('download')
     const outside = join(w.pair.root, '..', 'outside')
@@ -247,9 +232,7 @@ describe('a download', () => {
   })
 
   test('works where fresh addresses are refused at first', async () => {
-    const w = await world({ quirks: { freshDownloadUnauthorized: true } })
-    w.there.device.write('/a.txt', 'hello')
-    await w.sync()
+    const w = await world({ quirks: { freshDownloadUnauthorized: true }, files: { '/a.txt': 'hello' } })
     assert.equal(w.read('a.txt'), 'hello')
   })
 

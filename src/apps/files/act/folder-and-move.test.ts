@@ -12,9 +12,7 @@ const requests = (w: ActWorld, name: string): number =>
 
 describe('a folder that is to be moved into what has come into itself since', () => {
   test('is planned anew here', async () => {
-    const w = await world()
-    for (const name of ['x/1.txt', 'y/2.txt']) w.write(name, name)
-    await w.sync()
+    const w = await world({ files: { 'x/1.txt': 'x/1.txt', 'y/2.txt': 'y/2.txt' } })
     w.there.device.move('/x', '/y/x')
     const action = await w.only('move-local')
     renameSync(w.path('y'), w.path('x/y'))
@@ -28,9 +26,7 @@ describe('a folder that is to be moved into what has come into itself since', ()
   })
 
   test('is planned anew in OneDrive', async () => {
-    const w = await world()
-    for (const name of ['x/1.txt', 'y/2.txt']) w.write(name, name)
-    await w.sync()
+    const w = await world({ files: { 'x/1.txt': 'x/1.txt', 'y/2.txt': 'y/2.txt' } })
     renameSync(w.path('x'), w.path('y/x'))
     const action = await w.only('move-remote')
     w.there.device.move('/y', '/x/y')
@@ -44,18 +40,14 @@ describe('a folder that is to be moved into what has come into itself since', ()
 
 describe('a check', () => {
   test('finds that a file that was only touched is the same', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.write('a.txt', 'one', Date.UTC(2030, 1, 1))
     assert.deepEqual(await w.sync(), ['check'])
     assert.deepEqual(await w.differences(), [])
   })
 
   test('says nothing about a file that changed since it was seen', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.write('a.txt', 'two')
     const action = await w.only('check')
     w.write('a.txt', 'three!')
@@ -65,9 +57,7 @@ describe('a check', () => {
   })
 
   test('of a file that is written to without end is given up until the next look', async () => {
-    const w = await world()
-    w.write('log', '')
-    await w.sync()
+    const w = await world({ files: { log: '' } })
     w.write('log', 'line\n')
     let tries = 0
     for (let actions = [await w.only('check')]; actions.length > 0; actions = await w.plan()) {
@@ -82,9 +72,7 @@ describe('a check', () => {
   })
 
   test('whose end was lost is simply made again', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.write('a.txt', 'two')
     const action = await w.only('check')
     await w.run(action, { isLost: true })
@@ -95,14 +83,13 @@ describe('a check', () => {
 
 describe('a folder', () => {
   test('is made on the side that has it not, and made again by nobody', async () => {
-    const w = await world({ quirks: { mkdirEmptyBody: true } })
-    mkdirSync(w.path('ours/deep'), { recursive: true })
-    w.there.device.mkdir('/theirs/deep')
-    await w.sync()
+    const w = await world({
+      quirks: { mkdirEmptyBody: true },
+      files: { 'ours/deep/': '', '/theirs/deep/': '' },
+    })
     assert.ok(w.there.device.has('/ours/deep'))
     assert.ok(statSync(w.path('theirs/deep')).isDirectory())
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('that was made before the process died is recognised on both sides', async () => {
@@ -157,9 +144,7 @@ describe('a folder', () => {
 
 describe('a folder that is not where it was', () => {
   test('is waited for, and not taken for deleted', async () => {
-    const w = await world()
-    w.there.device.write('/sub/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/sub/a.txt': 'one' } })
     w.there.device.write('/sub/b.txt', 'two')
     const action = await w.only('download')
     renameSync(w.path('sub'), w.path('moved'))
@@ -277,10 +262,7 @@ describe('a move', () => {
   })
 
   test('that was done before the process died is recognised on both sides', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    w.write('b.txt', 'two')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one', 'b.txt': 'two' } })
     w.there.device.rename('/a.txt', 'a2.txt')
     const here = await w.only('move-local')
     await w.run(here, { isLost: true })
@@ -297,9 +279,7 @@ describe('a move', () => {
   })
 
   test('never goes over something that is there', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.rename('/a.txt', 'b.txt')
     const action = await w.only('move-local')
     w.write('b.txt', 'ours')
@@ -313,9 +293,7 @@ describe('a move', () => {
   })
 
   test('to a name that was taken in OneDrive meanwhile keeps both', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const action = await w.only('move-remote')
     w.there.device.write('/b.txt', 'theirs')
@@ -327,9 +305,7 @@ describe('a move', () => {
   })
 
   test('of what was edited in OneDrive meanwhile moves it all the same, and then fetches it', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const action = await w.only('move-remote')
     w.there.device.edit('/a.txt', 'theirs')
@@ -341,9 +317,7 @@ describe('a move', () => {
   })
 
   test('and an edit at once, in OneDrive, is a move and a download', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.there.device.move('/a.txt', '/sub/b.txt')
     w.there.device.edit('/sub/b.txt', 'two')
     const verbs = await w.sync()
@@ -353,10 +327,7 @@ describe('a move', () => {
   })
 
   test('into a folder that was deleted in OneDrive meanwhile is done anew', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    mkdirSync(w.path('sub'))
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one', 'sub/': '' } })
     renameSync(w.path('a.txt'), w.path('sub/a.txt'))
     const action = await w.only('move-remote')
     w.there.device.delete('/sub')
@@ -369,9 +340,7 @@ describe('a move', () => {
   })
 
   test('of something that was deleted in OneDrive meanwhile keeps what is here', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const action = await w.only('move-remote')
     w.there.device.delete('/a.txt')
@@ -385,10 +354,7 @@ describe('a move', () => {
   })
 
   test('that only changes the case is a move on both sides', async () => {
-    const w = await world()
-    w.write('Report.txt', 'one')
-    w.write('other.txt', 'two')
-    await w.sync()
+    const w = await world({ files: { 'Report.txt': 'one', 'other.txt': 'two' } })
     w.there.device.rename('/Report.txt', 'REPORT.txt')
     renameSync(w.path('other.txt'), w.path('Other.txt'))
     assert.deepEqual((await w.sync()).sort(), ['check', 'move-local', 'move-remote'])
@@ -399,10 +365,7 @@ describe('a move', () => {
 
   for (const side of ['here', 'there'] as const) {
     test(`that exchanges two names ${side} ends with both exchanged`, async () => {
-      const w = await world()
-      w.write('a.txt', 'was a')
-      w.write('b.txt', 'was b')
-      await w.sync()
+      const w = await world({ files: { 'a.txt': 'was a', 'b.txt': 'was b' } })
       if (side === 'here') {
         renameSync(w.path('a.txt'), w.path('x'))
         renameSync(w.path('b.txt'), w.path('a.txt'))
@@ -422,9 +385,7 @@ describe('a move', () => {
   }
 
   test('to a name of our own counts as agreed until it is moved on', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const action: Action = { ...(await w.only('move-remote')), isTemporary: true }
     await w.run(action, { isLost: true })
@@ -445,9 +406,7 @@ describe('a move', () => {
   })
 
   test('of something that is gone from the folder waits for a look, and is then planned anew', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.there.device.rename('/a.txt', 'b.txt')
     const action = await w.only('move-local')
     rmSync(w.path('a.txt'))
@@ -473,10 +432,7 @@ describe('an exchange of names where not everything takes part', () => {
 
   test('leaves no file behind under a name of our own', async () => {
     for (const filter of filters) {
-      const w = await world({ settings: { filter } })
-      w.there.device.write('/Photos/a', 'one')
-      w.there.device.write('/Photos/b', 'two')
-      await w.sync()
+      const w = await world({ settings: { filter }, files: { '/Photos/a': 'one', '/Photos/b': 'two' } })
       exchange(w, '/Photos/a', '/Photos/b')
       await w.sync()
       assert.deepEqual([w.read('Photos/a'), w.read('Photos/b')], ['two', 'one'], JSON.stringify(filter))
@@ -486,10 +442,7 @@ describe('an exchange of names where not everything takes part', () => {
 
   test('of folders leaves nothing behind either, nor what changed in them meanwhile', async () => {
     for (const filter of filters) {
-      const w = await world({ settings: { filter } })
-      w.there.device.write('/Photos/a/x', 'one')
-      w.there.device.write('/Photos/b/x', 'two')
-      await w.sync()
+      const w = await world({ settings: { filter }, files: { '/Photos/a/x': 'one', '/Photos/b/x': 'two' } })
       exchange(w, '/Photos/a', '/Photos/b')
       await w.hear()
       const [first, ...rest] = await w.plan()
@@ -507,10 +460,7 @@ describe('an exchange of names where not everything takes part', () => {
 
   test('of folders whose last move is seen by a look, because its process died, leaves no change behind', async () => {
     for (const filter of filters) {
-      const w = await world({ settings: { filter } })
-      w.there.device.write('/Photos/a/x', 'one')
-      w.there.device.write('/Photos/b/x', 'two')
-      await w.sync()
+      const w = await world({ settings: { filter }, files: { '/Photos/a/x': 'one', '/Photos/b/x': 'two' } })
       exchange(w, '/Photos/a', '/Photos/b')
       await w.hear()
       for (const action of await w.plan()) await w.run(action)
@@ -532,10 +482,7 @@ describe('an exchange of names that was interrupted, and then raced by somebody'
 
   /** The process dies when one of both has its name for a moment, before or after that is written. */
   async function interrupted(isLost: boolean): Promise<Interrupted> {
-    const w = await world()
-    w.there.device.write('/Photos/a/x', 'one')
-    w.there.device.write('/Photos/b/x', 'two')
-    await w.sync()
+    const w = await world({ files: { '/Photos/a/x': 'one', '/Photos/b/x': 'two' } })
     w.there.device.move('/Photos/a', '/Photos/between')
     w.there.device.move('/Photos/b', '/Photos/a')
     w.there.device.move('/Photos/between', '/Photos/b')
@@ -607,9 +554,7 @@ describe('an exchange of names that was interrupted, and then raced by somebody'
 })
 
 test('where only uploads are on, a file in a folder that OneDrive has deleted goes up, and the folder with it', async () => {
-  const w = await world({ settings: { mode: 'upload-only' } })
-  mkdirSync(w.path('d'))
-  await w.sync()
+  const w = await world({ settings: { mode: 'upload-only' }, files: { 'd/': '' } })
   w.there.device.delete('/d')
   assert.deepEqual(await w.sync(), [])
   w.write('d/new.txt', 'new')
@@ -619,9 +564,7 @@ test('where only uploads are on, a file in a folder that OneDrive has deleted go
 })
 
 test('where only downloads are on, a file in a folder that was deleted here comes, and the folder with it', async () => {
-  const w = await world({ settings: { mode: 'download-only' } })
-  w.there.device.mkdir('/d')
-  await w.sync()
+  const w = await world({ settings: { mode: 'download-only' }, files: { '/d/': '' } })
   rmSync(w.path('d'), { recursive: true })
   assert.deepEqual(await w.sync(), [])
   w.there.device.write('/d/new.txt', 'new')

@@ -86,16 +86,12 @@ describe('an edit that keeps size and time', () => {
 
 describe('a change that is none of the content', () => {
   test('costs a hash and no upload', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    w.write('b.txt', 'two')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one', 'b.txt': 'two' } })
     chmodSync(w.path('a.txt'), 0o600)
     assert.deepEqual(await w.sync(), ['check'])
     linkSync(w.path('b.txt'), w.path('c.txt'))
     assert.deepEqual((await w.sync()).sort(), ['check', 'upload'])
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('and was made by Tidemark itself costs nothing', async () => {
@@ -120,9 +116,7 @@ describe('an edit that QuickXorHash does not tell', () => {
 
   for (const type of ['personal', 'business'] as const) {
     test(`is uploaded, to a ${type} drive`, async () => {
-      const w = await world({ type })
-      w.write('a.db', content)
-      await w.sync()
+      const w = await world({ type, files: { 'a.db': content } })
       w.write('a.db', exchanged(content))
       assert.deepEqual(await w.sync(), ['check', 'upload'])
       assert.ok(w.there.device.read('/a.db')!.equals(exchanged(content)))
@@ -131,9 +125,7 @@ describe('an edit that QuickXorHash does not tell', () => {
   }
 
   test('is uploaded although what is in OneDrive, which was only renamed, has the same hash', async () => {
-    const w = await world()
-    w.write('a.db', content)
-    await w.sync()
+    const w = await world({ files: { 'a.db': content } })
     w.write('a.db', exchanged(content))
     await w.run(await w.only('check'))
     const [action] = await w.plan()
@@ -146,9 +138,7 @@ describe('an edit that QuickXorHash does not tell', () => {
   })
 
   test('and was sent without an answer is recognised as what it is', async () => {
-    const w = await world()
-    w.write('a.db', content)
-    await w.sync()
+    const w = await world({ files: { 'a.db': content } })
     w.write('a.db', exchanged(content))
     await w.run(await w.only('check'))
     const [action] = await w.plan()
@@ -161,9 +151,7 @@ describe('an edit that QuickXorHash does not tell', () => {
   })
 
   test('comes down from OneDrive, also where it was touched here meanwhile', async () => {
-    const w = await world()
-    w.write('a.db', content)
-    await w.sync()
+    const w = await world({ files: { 'a.db': content } })
     w.there.device.edit('/a.db', exchanged(content))
     const action = await w.only('download')
     w.write('a.db', content)
@@ -174,9 +162,7 @@ describe('an edit that QuickXorHash does not tell', () => {
   })
 
   test('on both sides, each another one, is a conflict', async () => {
-    const w = await world()
-    w.write('a.db', content)
-    await w.sync()
+    const w = await world({ files: { 'a.db': content } })
     const theirs = Buffer.concat([
       content.subarray(0, 320),
       content.subarray(480),
@@ -192,9 +178,7 @@ describe('an edit that QuickXorHash does not tell', () => {
 
   for (const isKnown of [true, false]) {
     test(`is found by a deep check${isKnown ? '' : ', also in a home from before SHA-256 was kept'}`, async () => {
-      const w = await world()
-      w.write('a.db', content)
-      await w.sync()
+      const w = await world({ files: { 'a.db': content } })
       if (!isKnown) await w.store.write((tx) => tx.run('UPDATE file_base SET sha256 = NULL'))
       // Nobody says that it changed: as where a disk of the service had lost something.
       w.there.device.item('/a.db').content = w.there.state.addContent(exchanged(content))

@@ -9,8 +9,7 @@ import { moveInside } from '../local/move.ts'
 import type { Root } from '../local/root.ts'
 import { isSameStat, plainStat } from '../local/stat.ts'
 import { temporaryNameOf } from '../names.ts'
-import { ROOT_ID } from '../store/file-store.ts'
-import { type LocalRow, type LocalStat, type RemoteRow, sameSpelling } from '../trees.ts'
+import { type LocalRow, type LocalStat, type RemoteRow, ROOT_ID, sameSpelling } from '../trees.ts'
 import { endPlaced } from './agreed.ts'
 import {
   errorCode,

@@ -1,6 +1,6 @@
 /** OneDrive answers "not found" for items that it lists. Nothing that anybody has is deleted for that. */
 import assert from 'node:assert/strict'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { renameSync, rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { LEFT_ALONE } from '../action.ts'
 import type { Action } from '../plan.ts'
@@ -40,9 +40,7 @@ async function reasons(w: ActWorld): Promise<(string | null)[]> {
 
 describe('what OneDrive lists and does not give', () => {
   test('stays in the folder, and its new version comes when it is given', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.edit('/a.txt', 'two')
     hide(w)
     const action = await w.only('download')
@@ -57,9 +55,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('for longer than delta lags is left alone with its reason, and tried again with the next look', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.edit('/a.txt', 'two')
     hide(w)
     const { ran, tries, forMs } = await tryLong(w, await w.only('download'))
@@ -77,9 +73,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('and is deleted goes here as well, as soon as delta says so', async () => {
-    const w = await world()
-    w.there.device.write('/a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { '/a.txt': 'one' } })
     w.there.device.edit('/a.txt', 'two')
     const action = await w.only('download')
     w.there.device.delete('/a.txt')
@@ -93,9 +87,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('keeps the local edit of it as an edit', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.write('a.txt', 'edited here')
     await w.run(await w.only('check'))
     hide(w)
@@ -109,9 +101,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('takes no folder away: what is in it stays, and what is new goes up later', async () => {
-    const w = await world()
-    w.there.device.write('/sub/kept.txt', 'kept')
-    await w.sync()
+    const w = await world({ files: { '/sub/kept.txt': 'kept' } })
     w.write('sub/new.txt', 'new')
     const action = await w.only('upload')
     // The folder is not given, nor can anything be put into it.
@@ -134,9 +124,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('is not forgotten when it was deleted here: it is deleted there when it is given', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     rmSync(w.path('a.txt'))
     const action = await w.only('delete-remote')
     hide(w)
@@ -145,14 +133,11 @@ describe('what OneDrive lists and does not give', () => {
     show(w)
     await w.run(action, { checkpoint })
     assert.equal(w.there.device.has('/a.txt'), false)
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('is not forgotten as a folder, either', async () => {
-    const w = await world()
-    mkdirSync(w.path('sub'))
-    await w.sync()
+    const w = await world({ files: { 'sub/': '' } })
     rmSync(w.path('sub'), { recursive: true })
     const action = await w.only('delete-remote')
     hide(w)
@@ -165,9 +150,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('is moved when it is given', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const action = await w.only('move-remote')
     hide(w)
@@ -181,9 +164,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('at the end of a large upload costs none of its bytes', async () => {
-    const w = await world()
-    w.write('big.bin', noise(5 * MIB, 1))
-    await w.sync()
+    const w = await world({ files: { 'big.bin': noise(5 * MIB, 1) } })
     const content = noise(5 * MIB, 2)
     w.write('big.bin', content)
     await w.run(await w.only('check'))
@@ -205,9 +186,7 @@ describe('what OneDrive lists and does not give', () => {
   })
 
   test('makes no copy of what is in conflict with it', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.write('a.txt', 'edited here')
     await w.run(await w.only('check'))
     w.there.device.edit('/a.txt', 'edited there')

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, renameSync, unlinkSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { asTidemarkError } from '../../../base/errors.ts'
+import type { Action } from '../plan.ts'
 import { type ActWorld, actWorlds, MIB, noise, type WorldOptions } from './act-world.suite.ts'
 
 const world = actWorlds()
@@ -21,6 +22,33 @@ async function checkpointOf(running: Promise<unknown>): Promise<unknown> {
   throw new Error('It was not stopped.')
 }
 
+async function stoppedAt(w: ActWorld, action: Action, bytes: number): Promise<unknown> {
+  const stop = new AbortController()
+  const onProgress = (done: number): void => void (done >= bytes && stop.abort())
+  return checkpointOf(w.run(action, { signal: stop.signal, onProgress }))
+}
+
+/** Of progress: something happens when so much is sent, and only then. */
+function once(bytes: number, happen: () => unknown): (done: number) => void {
+  let isOver = false
+  return (done) => {
+    if (done < bytes || isOver) return
+    isOver = true
+    happen()
+  }
+}
+
+/** A fragment is taken, and nobody hears of it. */
+const lostAnswer = ({ skip }: { skip: number }) =>
+  ({ do: 'reset', when: 'after', methods: ['graph.session.put'], skip, max: 1 }) as const
+
+/** What follows from an edit: a check, and then this. */
+async function edited(w: ActWorld, name: string, content: string | Uint8Array): Promise<Action> {
+  w.write(name, content)
+  await w.run(await w.only('check'))
+  return w.only('upload')
+}
+
 describe('a small upload', () => {
   test('brings a new file with its time', async () => {
     const w = await world()
@@ -28,24 +56,19 @@ describe('a small upload', () => {
     await w.run(await w.only('upload'))
     assert.equal(text(w, '/a.txt'), 'hello')
     assert.equal(fsModifiedMs(w, '/a.txt'), AT_MS)
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
   })
 
   test('of an empty file is one too', async () => {
     for (const type of ['personal', 'business'] as const) {
-      const w = await world({ type, quirks: { hashMissingOnEmpty: true } })
-      w.write('a.txt', '')
-      await w.sync()
+      const w = await world({ type, quirks: { hashMissingOnEmpty: true }, files: { 'a.txt': '' } })
       assert.equal(text(w, '/a.txt'), '')
       assert.deepEqual(await w.sync(), [])
     }
   })
 
   test('of a version replaces the one that it was decided on', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
+    const w = await world({ files: { 'a.txt': 'one' } })
     w.write('a.txt', 'two two')
     const [check] = [await w.only('check')]
     await w.run(check)
@@ -67,12 +90,8 @@ describe('a small upload', () => {
   })
 
   test('does not replace what was edited in OneDrive meanwhile', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
-    w.write('a.txt', 'ours, edited')
-    await w.run(await w.only('check'))
-    const action = await w.only('upload')
+    const w = await world({ files: { 'a.txt': 'one' } })
+    const action = await edited(w, 'a.txt', 'ours, edited')
     w.there.device.edit('/a.txt', 'theirs')
     assert.match((await w.run(action)).outcome.skip ?? '', /changed in OneDrive/)
     assert.equal(text(w, '/a.txt'), 'theirs')
@@ -83,12 +102,8 @@ describe('a small upload', () => {
   })
 
   test('takes the new tag of what was only renamed or shared meanwhile', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
-    w.write('a.txt', 'two two')
-    await w.run(await w.only('check'))
-    const action = await w.only('upload')
+    const w = await world({ files: { 'a.txt': 'one' } })
+    const action = await edited(w, 'a.txt', 'two two')
     w.there.device.setTimes('/a.txt', { modifiedMs: AT_MS })
     assert.match((await w.run(action)).outcome.skip ?? '', /changed in OneDrive/)
     await w.sync()
@@ -104,8 +119,7 @@ describe('a small upload', () => {
     const again = await w.run(action)
     assert.equal(again.outcome.skip, undefined)
     assert.equal(w.there.device.item('/a.txt').versions.length, 0)
-    assert.deepEqual(await w.sync(), [])
-    assert.deepEqual(await w.differences(), [])
+    await w.assertSettled()
     w.write('a.txt', 'hello again', AT_MS + 5_000)
     await w.run(await w.only('check'))
     const second = await w.only('upload')
@@ -151,12 +165,8 @@ describe('a small upload', () => {
   })
 
   test('of a file that is not there waits for a look, which tells a move from a deletion', async () => {
-    const w = await world()
-    w.write('a.txt', 'one')
-    await w.sync()
-    w.write('a.txt', 'one, edited')
-    await w.run(await w.only('check'))
-    const action = await w.only('upload')
+    const w = await world({ files: { 'a.txt': 'one' } })
+    const action = await edited(w, 'a.txt', 'one, edited')
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const first = await w.run(action)
     assert.ok(first.outcome.again)
@@ -190,9 +200,7 @@ describe('a small upload', () => {
   })
 
   test('into a folder that was deleted in OneDrive goes on as soon as that is known', async () => {
-    const w = await world()
-    w.there.device.mkdir('/sub')
-    await w.sync()
+    const w = await world({ files: { '/sub/': '' } })
     w.write('sub/a.txt', 'one')
     const action = await w.only('upload')
     w.there.device.delete('/sub')
@@ -216,9 +224,11 @@ describe('a small upload', () => {
 
   test('that the service rewrites is not sent again', async () => {
     for (const quirk of ['rewritesUploads', 'rewritesUploadsLater'] as const) {
-      const w = await world({ type: 'business', quirks: { [quirk]: true } })
-      w.write('a.docx', 'a document')
-      await w.sync()
+      const w = await world({
+        type: 'business',
+        quirks: { [quirk]: true },
+        files: { 'a.docx': 'a document' },
+      })
       assert.equal(w.sim.log.counts().requests['graph.session.create']?.['200'], 1, quirk)
       assert.deepEqual(await w.sync(), [])
       w.there.device.write('/a.docx', 'another document')
@@ -289,10 +299,7 @@ describe('a small upload', () => {
   })
 
   test('of something smaller goes up where a larger one finds no room, and so does everything else', async () => {
-    const w = await world()
-    w.there.device.write('/theirs.txt', '0123456789')
-    w.there.device.write('/old.txt', '0123456789')
-    await w.sync()
+    const w = await world({ files: { '/theirs.txt': '0123456789', '/old.txt': '0123456789' } })
     w.there.state.quotaBytes = 30
     w.write('large.txt', 'a'.repeat(100))
     w.write('small.txt', 'tiny')
@@ -335,9 +342,7 @@ describe('an upload in fragments', () => {
     const content = noise(12 * MIB)
     w.write('big.bin', content)
     const action = await w.only('upload')
-    const stop = new AbortController()
-    const options = { signal: stop.signal, onProgress: (done: number) => done >= 8.5 * MIB && stop.abort() }
-    const checkpoint = await checkpointOf(w.run(action, options))
+    const checkpoint = await stoppedAt(w, action, 8.5 * MIB)
     w.sim.log.reset()
     const ran = await w.run(action, { checkpoint })
     assert.equal(ran.outcome.skip, undefined)
@@ -350,9 +355,7 @@ describe('an upload in fragments', () => {
     const w = await world()
     w.write('big.bin', noise(6 * MIB, 1))
     const action = await w.only('upload')
-    const stop = new AbortController()
-    const options = { signal: stop.signal, onProgress: (done: number) => done >= 3.5 * MIB && stop.abort() }
-    const checkpoint = await checkpointOf(w.run(action, options))
+    const checkpoint = await stoppedAt(w, action, 3.5 * MIB)
     const content = noise(6 * MIB, 2)
     w.write('big.bin', content)
     await w.look()
@@ -367,14 +370,7 @@ describe('an upload in fragments', () => {
     const content = noise(5 * CHUNK_BYTES)
     w.write('big.bin', content)
     const action = await w.only('upload')
-    const rule = {
-      do: 'reset' as const,
-      when: 'after' as const,
-      methods: ['graph.session.put'],
-      skip: 4,
-      max: 1,
-    }
-    w.sim.faults.set({ rules: [rule] })
+    w.sim.faults.set({ rules: [lostAnswer({ skip: 4 })] })
     const checkpoint = await checkpointOf(w.run(action))
     assert.ok(w.there.device.has('/big.bin'))
     w.sim.log.reset()
@@ -390,14 +386,7 @@ describe('an upload in fragments', () => {
     const content = noise(5 * CHUNK_BYTES)
     w.write('big.bin', content)
     const action = await w.only('upload')
-    const rule = {
-      do: 'reset' as const,
-      when: 'after' as const,
-      methods: ['graph.session.put'],
-      skip: 2,
-      max: 1,
-    }
-    w.sim.faults.set({ rules: [rule] })
+    w.sim.faults.set({ rules: [lostAnswer({ skip: 2 })] })
     const checkpoint = await checkpointOf(w.run(action))
     w.sim.log.reset()
     await w.run(action, { checkpoint })
@@ -410,9 +399,7 @@ describe('an upload in fragments', () => {
     const content = noise(6 * MIB)
     w.write('big.bin', content)
     const action = await w.only('upload')
-    const stop = new AbortController()
-    const options = { signal: stop.signal, onProgress: (done: number) => done >= 3.5 * MIB && stop.abort() }
-    const checkpoint = await checkpointOf(w.run(action, options))
+    const checkpoint = await stoppedAt(w, action, 3.5 * MIB)
     const { uploadUrl } = (checkpoint as { upload: { uploadUrl: string } }).upload
     await w.pair.client.cancelUpload(uploadUrl)
     await w.run(action, { checkpoint })
@@ -445,13 +432,8 @@ describe('an upload in fragments', () => {
     const w = await world()
     w.write('big.bin', noise(5 * MIB, 1))
     const action = await w.only('upload')
-    let isChanged = false
     const ran = await w.run(action, {
-      onProgress: (done) => {
-        if (done < 2 * MIB || isChanged) return
-        isChanged = true
-        w.write('big.bin', noise(5 * MIB, 2))
-      },
+      onProgress: once(2 * MIB, () => w.write('big.bin', noise(5 * MIB, 2))),
     })
     assert.match(ran.outcome.skip ?? '', /changed here/)
     assert.equal(w.there.device.has('/big.bin'), false)
@@ -468,16 +450,9 @@ describe('an upload in fragments', () => {
       const w = await world(quirk ? { quirks: quirk } : {})
       w.write('big.bin', noise(5 * MIB, 1))
       await w.sync()
-      w.write('big.bin', noise(5 * MIB, 2))
-      await w.run(await w.only('check'))
-      const action = await w.only('upload')
-      let isEdited = false
+      const action = await edited(w, 'big.bin', noise(5 * MIB, 2))
       const ran = await w.run(action, {
-        onProgress: (done) => {
-          if (done < 2 * MIB || isEdited) return
-          isEdited = true
-          w.there.device.edit('/big.bin', 'theirs')
-        },
+        onProgress: once(2 * MIB, () => w.there.device.edit('/big.bin', 'theirs')),
       })
       assert.match(ran.outcome.skip ?? '', /changed in OneDrive/, JSON.stringify(quirk))
       assert.equal(text(w, '/big.bin'), 'theirs')
@@ -493,13 +468,8 @@ describe('an upload in fragments', () => {
     const content = noise(5 * MIB)
     w.write('big.bin', content)
     const action = await w.only('upload')
-    let isMade = false
     const ran = await w.run(action, {
-      onProgress: (done) => {
-        if (done < 2 * MIB || isMade) return
-        isMade = true
-        w.there.device.write('/big.bin', 'theirs')
-      },
+      onProgress: once(2 * MIB, () => w.there.device.write('/big.bin', 'theirs')),
     })
     assert.match(ran.outcome.skip ?? '', /something else has its name/)
     assert.equal(text(w, '/big.bin'), 'theirs')

@@ -5,9 +5,8 @@ import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { pauseNote, signInNeeded } from '../../../app/sync-request.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
-import { formatCount } from '../../../base/format.ts'
 import { MASTER_KEY_VARIABLE } from '../../../base/vault.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import { availableDrives } from '../drives.ts'
 import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
 import { removeFolderPair } from '../folder-removal.ts'
@@ -244,7 +243,7 @@ const addFolder = route('POST /api/files/folders', {
     const merged =
       entries === 0
         ? ''
-        : ` What is in it (${formatCount(entries)} ${plural(entries, 'thing')} at its top) is merged with what is in OneDrive; nothing is deleted.`
+        : ` What is in it (${counted(entries, 'thing')} at its top) is merged with what is in OneDrive; nothing is deleted.`
     return {
       name: added.name,
       root: added.root,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { conflict } from '../../../app/problem.ts'
 import { already, done, doneSchema } from '../../../app/schemas.ts'
 import { formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import { type Held, heldTotal } from '../guard.ts'
 import { heldDeletes } from '../store/browse.ts'
 import { sayYes } from '../store/guard.ts'
@@ -48,8 +48,8 @@ const allowHeld = route('POST /api/files/folders/{name}/held-deletes', {
     await services.files.store.write((tx) => sayYes(tx, name, held))
     await askForPlan(services, name)
     const texts = [
-      ...(deleted > 0 ? [`${formatCount(deleted)} ${plural(deleted, 'deletion')}`] : []),
-      ...(replaced > 0 ? [`${formatCount(replaced)} ${plural(replaced, 'replacement')}`] : []),
+      ...(deleted > 0 ? [counted(deleted, 'deletion')] : []),
+      ...(replaced > 0 ? [counted(replaced, 'replacement')] : []),
     ]
     return done(
       `${texts.join(' and ')} of ${name} will be done. What is deleted or replaced here goes to the trash.`,

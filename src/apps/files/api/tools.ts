@@ -4,7 +4,7 @@ import type { AnswerPart } from '../../../app/module.ts'
 import { oneLine } from '../../../app/plain-text.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { isoTime } from '../../../base/moment.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import { folderPairSettings } from '../folder-pair.ts'
 import { namesLike } from '../store/browse.ts'
 import { readFolders } from './folders.ts'
@@ -54,8 +54,8 @@ async function folderParts(services: FilesServices, pair: FolderView): Promise<A
   const parts: AnswerPart[] = [
     `Folder ${name} (account ${account}, ${pair.mode}): ${pair.state}. ${pair.text}\n`,
     ...['At ', quote(pair.root, PATH_CHARS_MAX), '\n'],
-    `${formatCount(pair.files)} ${plural(pair.files, 'file')}, ${formatBytes(pair.bytes)} in step; `,
-    `${formatCount(onTheWay)} ${plural(onTheWay, 'change')} on the way; ${formatCount(pair.conflicts)} conflicts to decide; `,
+    `${counted(pair.files, 'file')}, ${formatBytes(pair.bytes)} in step; `,
+    `${counted(onTheWay, 'change')} on the way; ${formatCount(pair.conflicts)} conflicts to decide; `,
     `${formatCount(open.reported)} left alone. `,
     `Folder looked through ${scannedAt === null ? 'never' : isoTime(scannedAt)}, OneDrive heard ${heardAt === null ? 'never' : isoTime(heardAt)}.\n`,
   ]

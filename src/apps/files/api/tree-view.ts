@@ -10,13 +10,11 @@ type State = TreeItem['state']
 
 /** Which side changed, by what is to be done about it. */
 const CHANGED: Record<Verb, State> = {
-  ...{
-    upload: 'here',
-    'mkdir-remote': 'here',
-    'move-remote': 'here',
-    'delete-remote': 'here',
-    detach: 'here',
-  },
+  upload: 'here',
+  'mkdir-remote': 'here',
+  'move-remote': 'here',
+  'delete-remote': 'here',
+  detach: 'here',
   download: 'there',
   'mkdir-local': 'there',
   'move-local': 'there',

@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict'
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { attributesOf, setAttribute } from '../local/attributes.ts'
-import { FilesHome } from './files.suite.ts'
+import { eachFilesHome, type FilesHome } from './files.suite.ts'
 
 let world: FilesHome
-beforeEach(async () => {
-  world = await FilesHome.start()
+eachFilesHome((home) => {
+  world = home
 })
-afterEach(() => world.close())
-
-async function begin(...args: string[]): Promise<void> {
-  const { code, stderr } = await world.sync(world.root(), ...args)
-  assert.equal(code, 0, stderr)
-}
 
 describe('the trash', () => {
   test('keeps what was replaced or deleted, gives it back, and is emptied only when that is confirmed', async () => {
     world.there.write('a.txt', 'first')
-    await begin()
+    await world.firstSync()
     world.there.edit('a.txt', 'second')
     await world.sync()
     const [entry] = await world.json<{ entry: string; was: string }[]>('files', 'trash', 'list')
@@ -46,7 +40,7 @@ describe('the trash', () => {
 
 describe('OneDrive itself', () => {
   test('takes, gives, moves and removes, and the folder follows', async () => {
-    await begin()
+    await world.firstSync()
     const report = join(world.place, 'report.txt')
     writeFileSync(report, 'report')
     const steps: [args: string[], code: number, said: RegExp][] = [
@@ -78,7 +72,7 @@ describe('OneDrive itself', () => {
 
   test('replaces a file with what was attached to it, and no folder', async () => {
     world.there.write('run.sh', 'newer')
-    await begin()
+    await world.firstSync()
     world.write('bin/run.sh', 'older', world.place)
     const place = join(world.place, 'bin/run.sh')
     chmodSync(place, 0o755)
@@ -97,7 +91,7 @@ describe('OneDrive itself', () => {
   })
 
   test('gets a large file in pieces, which becomes visible only as a whole', async () => {
-    await begin()
+    await world.firstSync()
     const large = join(world.place, 'large.bin')
     const bytes = Buffer.alloc(11 * 1024 * 1024, 'tidemark')
     writeFileSync(large, bytes)
@@ -110,7 +104,7 @@ describe('OneDrive itself', () => {
   })
 
   test('goes on with a large file where it was interrupted, as long as the file is the same', async () => {
-    await begin()
+    await world.firstSync()
     const large = join(world.place, 'large.bin')
     const bytes = Buffer.alloc(25 * 1024 * 1024, 'tidemark')
     writeFileSync(large, bytes)
@@ -144,7 +138,7 @@ describe('OneDrive itself', () => {
 describe('files ls and stat', () => {
   test('show both sides as last seen, and say what they do not know', async () => {
     world.there.write('dir/a.txt', 'abc')
-    await begin()
+    await world.firstSync()
     const { stdout } = await world.run('files', 'ls')
     assert.equal(stdout, 'NAME\tHERE\tTHERE\tSTATE\tWHAT\ndir/\tyes\tyes\tin step\t\n')
     const inside = await world.run('files', 'ls', '/dir/')
@@ -162,7 +156,7 @@ describe('files ls and stat', () => {
 
 describe('a folder', () => {
   test('moves nothing while it is paused, and catches up', async () => {
-    await begin()
+    await world.firstSync()
     assert.equal((await world.run('files', 'pause', '--reason', 'on a train')).code, 0)
     world.write('a.txt', 'a')
     const paused = await world.sync()
@@ -177,7 +171,7 @@ describe('a folder', () => {
 
   test('that is removed stays as it is on both sides, and can be added again under its name', async () => {
     world.there.write('a.txt', 'a')
-    await begin()
+    await world.firstSync()
     const removed = await world.run('files', 'remove', 'Docs')
     assert.equal(removed.code, 0, removed.stderr)
     assert.deepEqual([world.read('a.txt'), world.thereNow()], ['a', { 'a.txt': 'a' }])
@@ -191,7 +185,7 @@ describe('a folder', () => {
   })
 
   test('must be named where there are several', async () => {
-    await begin()
+    await world.firstSync()
     await world.sync(world.root('Other'), '--name', 'other one')
     const { code, stderr } = await world.run('files', 'ls')
     assert.equal(code, 2)

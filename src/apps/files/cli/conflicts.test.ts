@@ -1,19 +1,13 @@
 import assert from 'node:assert/strict'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, test } from 'node:test'
-import { FilesHome } from './files.suite.ts'
+import { beforeEach, describe, test } from 'node:test'
+import { eachFilesHome, type FilesHome } from './files.suite.ts'
 
 let world: FilesHome
-beforeEach(async () => {
-  world = await FilesHome.start()
+eachFilesHome((home) => {
+  world = home
 })
-afterEach(() => world.close())
-
-async function begin(...args: string[]): Promise<void> {
-  const { code, stderr } = await world.sync(world.root(), ...args)
-  assert.equal(code, 0, stderr)
-}
 
 describe('conflicts', () => {
   beforeEach(() => {
@@ -26,7 +20,7 @@ describe('conflicts', () => {
   }
 
   test('keep both versions and are listed', async () => {
-    await begin()
+    await world.firstSync()
     clash()
     const { code } = await world.sync()
     assert.equal(code, 0)
@@ -49,7 +43,7 @@ describe('conflicts', () => {
   ]
   for (const [keep, counts] of versions) {
     test(`wait for a decision where that is wished, and ${keep} counts when somebody says so`, async () => {
-      await begin('--conflicts', 'manual')
+      await world.firstSync('--conflicts', 'manual')
       clash()
       const waiting = await world.sync()
       assert.equal(waiting.code, 3)
@@ -68,7 +62,7 @@ describe('conflicts', () => {
   }
 
   test('are resolved only by what there is', async () => {
-    await begin()
+    await world.firstSync()
     const refused: [args: string[], said: RegExp][] = [
       [['7', '--keep', 'local'], /Docs has no conflict 7/],
       [['x', '--keep', 'local'], /"x" is not the number of a conflict/],
@@ -86,7 +80,7 @@ describe('conflicts', () => {
 describe('what is left out', () => {
   test('stays on both sides, is no trouble, and comes along once it is wanted again', async () => {
     for (const name of ['big.iso', 'a.txt', 'b.txt']) world.there.write(name, name)
-    await begin()
+    await world.firstSync()
     const set = await world.run('files', 'set', 'Docs', '--skip', '*.iso', '--skip', 'build/')
     assert.equal(set.code, 0, set.stderr)
     assert.match(set.stdout, /left out {3}\*\.iso, build\//)
@@ -101,7 +95,7 @@ describe('what is left out', () => {
   })
 
   test('by its name is trouble: it stays, and the status names it', async () => {
-    await begin()
+    await world.firstSync()
     world.write('what?.txt', 'x')
     symlinkSync('/etc', join(world.root(), 'link'))
     const { code, stderr } = await world.sync()

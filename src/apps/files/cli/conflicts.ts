@@ -3,6 +3,7 @@ import type { CliContext } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
+import { parseId } from '../../../cli/output/input.ts'
 import { chosenRows } from '../chosen-folders.ts'
 import { streamOf } from '../folder-pair.ts'
 import { conflictById, conflictPage } from '../store/browse.ts'
@@ -79,12 +80,7 @@ export async function resolve(
   text: string,
   { keep, folder }: { keep: Keep; folder?: string },
 ): Promise<void> {
-  const id = /^#?\d{1,15}$/.test(text) ? Number(text.replace('#', '')) : 0
-  if (id < 1) {
-    throw new UsageError(`"${text}" is not the number of a conflict.`, {
-      hint: 'Give it as tidemark files conflicts shows it, such as 3.',
-    })
-  }
+  const id = parseId(text, 'conflict', 'files conflicts')
   await withFiles(context, async (opened) => {
     const { engine, files, ledger } = opened
     const { name } = await chosenRow(opened, folder)

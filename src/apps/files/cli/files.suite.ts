@@ -1,5 +1,6 @@
 /** A simulated OneDrive, a home with its accounts connected, and folders: for tests of file commands. */
 
+import assert from 'node:assert/strict'
 import {
   existsSync,
   mkdirSync,
@@ -11,6 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { afterEach, beforeEach } from 'node:test'
 import { openVault } from '../../../base/vault.ts'
 import { type Ended, environment, runHere } from '../../../cli/jobs/jobs.suite.ts'
 import type { OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
@@ -22,7 +24,8 @@ import type { Device } from '../../../sim/onedrive/device.ts'
 import type { SimDriveInput } from '../../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
-import { FileStore, ROOT_ID } from '../store/file-store.ts'
+import { FileStore } from '../store/file-store.ts'
+import { ROOT_ID } from '../trees.ts'
 
 export const ANN = 'ann@example.com'
 
@@ -157,6 +160,12 @@ export class FilesHome {
     return this.run('files', 'sync', ...args)
   }
 
+  /** Of its folder. */
+  async firstSync(...args: string[]): Promise<void> {
+    const { code, stderr } = await this.sync(this.root(), ...args)
+    assert.equal(code, 0, stderr)
+  }
+
   /** The last object that was printed. */
   async json<T>(...args: string[]): Promise<T> {
     const { stdout, stderr } = await this.run(...args, '--json')
@@ -169,4 +178,14 @@ export class FilesHome {
     await this.sim.close()
     rmSync(dirname(this.home), { recursive: true, force: true })
   }
+}
+
+/** A new one for every test of a file. */
+export function eachFilesHome(use: (world: FilesHome) => void): void {
+  let world: FilesHome
+  beforeEach(async () => {
+    world = await FilesHome.start()
+    use(world)
+  })
+  afterEach(() => world.close())
 }

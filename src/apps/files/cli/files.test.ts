@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { createContext } from '../../../cli/context.ts'
 import { Output } from '../../../cli/output/output.ts'
-import { ANN, FilesHome } from './files.suite.ts'
+import { ANN, eachFilesHome, FilesHome } from './files.suite.ts'
 import type { Asking } from './held-deletes.ts'
 import { syncFiles } from './sync.ts'
 
 const BOB = 'bob@example.com'
 
 let world: FilesHome
-beforeEach(async () => {
-  world = await FilesHome.start()
+eachFilesHome((home) => {
+  world = home
 })
-afterEach(() => world.close())
-
-async function begin(...args: string[]): Promise<void> {
-  const { code, stderr } = await world.sync(world.root(), ...args)
-  assert.equal(code, 0, stderr)
-}
 
 describe('files sync', () => {
   test('merges a folder that is not empty with OneDrive, says so, and deletes nothing', async () => {
@@ -116,7 +110,7 @@ describe('files sync', () => {
 
   test('brings edits, renames and deletions of each side to the other', async () => {
     for (const name of ['one', 'two', 'three', 'four']) world.there.write(`${name}.txt`, name)
-    await begin()
+    await world.firstSync()
     world.write('one.txt', 'edited here')
     renameSync(join(world.root(), 'two.txt'), join(world.root(), 'zwei.txt'))
     world.there.edit('three.txt', 'edited there')
@@ -149,7 +143,7 @@ describe('files sync', () => {
 
   test('a folder that is not there is refused, and nothing is deleted anywhere', async () => {
     world.there.write('precious.txt', 'kept')
-    await begin()
+    await world.firstSync()
     renameSync(world.root(), world.root('away'))
     for (const wanted of ['Docs', world.root()]) {
       const { code, stderr } = await world.sync(wanted)
@@ -167,7 +161,7 @@ describe('files sync', () => {
   })
 
   test('one folder that is not there does not keep another from being synced', async () => {
-    await begin()
+    await world.firstSync()
     const other = await world.sync(world.root('Other'))
     assert.equal(other.code, 0, other.stderr)
     renameSync(world.root(), world.root('away'))
@@ -186,14 +180,14 @@ describe('files sync', () => {
     assert.deepEqual([refused.code, world.has('')], [2, false])
     assert.match(refused.stderr, /may only read/)
     world.write('mine.txt', 'mine')
-    await begin()
+    await world.firstSync()
     assert.equal(world.read('a.txt'), 'a')
     assert.deepEqual(Object.keys(world.thereNow()), ['a.txt'])
   })
 
   test('only downloads from then on, and catches up when both ways are on again', async () => {
     world.there.write('a.txt', 'a')
-    await begin('--download-only')
+    await world.firstSync('--download-only')
     world.write('mine.txt', 'mine')
     world.there.write('b.txt', 'b')
     const down = await world.sync()
@@ -210,14 +204,14 @@ describe('files remove', () => {
   test('ends the sync and nothing else; given again, what is missing on one side comes back', async () => {
     world.there.write('a.txt', 'there')
     world.write('b.txt', 'here')
-    await begin()
+    await world.firstSync()
     rmSync(join(world.root(), 'a.txt'))
     const { code, stdout, stderr } = await world.run('files', 'remove', 'Docs')
     assert.equal(code, 0, stderr)
     assert.match(stdout, /^Docs is not kept in step any more\. .*Docs and OneDrive stay as they are\.\n$/)
     assert.deepEqual(world.thereNow(), { 'a.txt': 'there', 'b.txt': 'here' })
     assert.match((await world.sync()).stderr, /No folder of this machine is kept in step yet/)
-    await begin()
+    await world.firstSync()
     assert.equal(world.read('a.txt'), 'there')
     assert.deepEqual(world.thereNow(), { 'a.txt': 'there', 'b.txt': 'here' })
   })
@@ -225,7 +219,7 @@ describe('files remove', () => {
 
 describe('files sync refuses', () => {
   test('wrong words, before anything is asked or made', async () => {
-    await begin()
+    await world.firstSync()
     const served = world.sim.log.served
     const refused: [args: string[], said: RegExp][] = [
       [
@@ -255,7 +249,7 @@ describe('files sync refuses', () => {
   })
 
   test('a folder that another Tidemark has marked', async () => {
-    await begin()
+    await world.firstSync()
     const other = await FilesHome.start()
     try {
       const { code, stderr } = await other.sync(world.root())
@@ -305,7 +299,7 @@ describe('files sync --dry-run', () => {
 
   test('of a known folder tells what a sync then does, and leaves everything as it is', async () => {
     for (const name of ['edit', 'gone', 'both', 'stay']) world.there.write(`${name}.txt`, name)
-    await begin()
+    await world.firstSync()
     const before = await world.stored()
     world.write('edit.txt', 'edited here')
     world.there.delete('gone.txt')
@@ -332,7 +326,7 @@ describe('files sync --dry-run', () => {
 describe('many deletions at once', () => {
   beforeEach(async () => {
     for (let n = 0; n < 12; n++) world.there.write(`many/${n}.txt`, `number ${n}`)
-    await begin()
+    await world.firstSync()
     rmSync(join(world.root(), 'many'), { recursive: true })
   })
 
@@ -429,7 +423,7 @@ describe('many deletions at once', () => {
 describe('a OneDrive that is full', () => {
   test('keeps uploads waiting and nothing else; the sync ends and says so, and later goes on by itself', async () => {
     world.there.write('theirs.txt', 'from there')
-    await begin()
+    await world.firstSync()
     world.drive.state.quotaBytes = world.drive.state.usedBytes + 5
     world.write('large.txt', 'x'.repeat(1_000))
     world.write('small.txt', 'tiny')
@@ -457,7 +451,7 @@ describe('a OneDrive that is full', () => {
 })
 
 test('a OneDrive that is out of reach is waited for as long as files.patience_minutes says', async () => {
-  await begin()
+  await world.firstSync()
   world.write('a.txt', 'a')
   const methods = ['graph.content.put', 'graph.items.get']
   world.sim.faults.set({ rules: [{ do: 'error', status: 500, methods }] })

@@ -3,9 +3,9 @@
 import type { SyncProgress } from '../../../app/cli/progress.ts'
 import type { CliContext } from '../../../app/command.ts'
 import { formatCount } from '../../../base/format.ts'
-import { plural, shellWord } from '../../../base/wording.ts'
+import { counted, plural, shellWord } from '../../../base/wording.ts'
 import { didYouMean } from '../../../cli/output/input.ts'
-import { type Lines, readLines } from '../../../cli/output/prompt.ts'
+import { type Lines, readLines, saysYes } from '../../../cli/output/prompt.ts'
 import { folderPairSettings, streamOf } from '../folder-pair.ts'
 import { type Held, heldTotal } from '../guard.ts'
 import { type FolderEnd, folderEnd } from '../sources.ts'
@@ -30,7 +30,7 @@ export function terminalAsking({ output }: CliContext): Asking {
 export function heldText(held: Held): string {
   const { deleted, replaced } = heldTotal(held)
   return [
-    ...(deleted > 0 ? [`${formatCount(deleted)} ${plural(deleted, 'deletion')}`] : []),
+    ...(deleted > 0 ? [counted(deleted, 'deletion')] : []),
     ...(replaced > 0 ? [`${formatCount(replaced)} replaced ${plural(replaced, 'file')}`] : []),
   ].join(' and ')
 }
@@ -107,16 +107,10 @@ export async function forgetYes({ files }: Pick<OpenedFiles, 'files'>, name: str
   await files.store.write((tx) => setFolderPair(tx, name, { forcedDeletes: 0, forcedOverwrites: 0 }))
 }
 
-async function ask(asking: Asking, held: Held): Promise<boolean> {
-  const lines = asking.lines()
-  try {
-    const { all, deleted, replaced } = heldTotal(held)
-    const verb = replaced === 0 ? 'Delete' : deleted === 0 ? 'Replace' : 'Delete and replace'
-    const answer = await lines.next(`${verb} ${plural(all, 'it', `these ${formatCount(all)}`)}? [y/N] `)
-    return /^y(?:es)?$/i.test(answer ?? '')
-  } finally {
-    lines.close()
-  }
+function ask(asking: Asking, held: Held): Promise<boolean> {
+  const { all, deleted, replaced } = heldTotal(held)
+  const verb = replaced === 0 ? 'Delete' : deleted === 0 ? 'Replace' : 'Delete and replace'
+  return saysYes(asking.lines(), `${verb} ${plural(all, 'it', `these ${formatCount(all)}`)}?`)
 }
 
 export async function describeHeld(
@@ -128,16 +122,15 @@ export async function describeHeld(
   const { all, deleted, replaced } = heldTotal(held)
   const { local = 0, remote = 0 } = held.replaced ?? {}
   const [here, there] = [held.local - local, held.remote - remote]
-  const things = (n: number, noun: string): string => `  ${formatCount(n)} ${plural(n, noun)}`
   if (deleted > 0) output.note(`${name}: these deletions may be a mistake, so nothing was deleted yet.`)
   if (there > 0) {
     output.note(
-      `${things(there, 'thing')} ${plural(there, 'is', 'are')} gone from ${root}, and would be deleted in OneDrive (into its recycle bin).`,
+      `  ${counted(there, 'thing')} ${plural(there, 'is', 'are')} gone from ${root}, and would be deleted in OneDrive (into its recycle bin).`,
     )
   }
   if (here > 0) {
     output.note(
-      `${things(here, 'thing')} ${plural(here, 'is', 'are')} gone from OneDrive, and would be deleted in ${root} (into its trash).`,
+      `  ${counted(here, 'thing')} ${plural(here, 'is', 'are')} gone from OneDrive, and would be deleted in ${root} (into its trash).`,
     )
   }
   if (replaced > 0) {
@@ -147,11 +140,11 @@ export async function describeHeld(
   }
   if (remote > 0) {
     output.note(
-      `${things(remote, 'file')} of ${root} would replace what OneDrive has (which stays in its history).`,
+      `  ${counted(remote, 'file')} of ${root} would replace what OneDrive has (which stays in its history).`,
     )
   }
   if (local > 0) {
-    output.note(`${things(local, 'file')} of OneDrive would replace what is in ${root} (into its trash).`)
+    output.note(`  ${counted(local, 'file')} of OneDrive would replace what is in ${root} (into its trash).`)
   }
   const examples = await heldDeletes(opened.ledger, name, EXAMPLES_MAX)
   for (const { path } of examples) output.note(`    ${path}`)
@@ -207,9 +200,7 @@ export async function explainFolder(
 export function explainTroubles({ output }: Pick<CliContext, 'output'>, end: FolderEnd): void {
   const { name, conflicts, troubles, leftOut } = end
   if (conflicts > 0) {
-    output.note(
-      `${name}: ${formatCount(conflicts)} ${plural(conflicts, 'conflict')} to decide. See: tidemark files conflicts`,
-    )
+    output.note(`${name}: ${counted(conflicts, 'conflict')} to decide. See: tidemark files conflicts`)
   }
   for (const { because, count } of troubles.slice(0, REASONS_SHOWN_MAX)) {
     output.note(`${name}: ${formatCount(count)} left alone: ${because}`)

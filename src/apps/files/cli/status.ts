@@ -5,7 +5,7 @@ import { openedSources } from '../../../app/cli/with-app.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { distance } from '../../../base/moment.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import { ONEDRIVE_FULL_HINT } from '../act/obstacles.ts'
 import { filesApp } from '../app.ts'
 import { heldTotal } from '../guard.ts'
@@ -93,10 +93,10 @@ function* statusLines({ end, now, isAll, trouble, failed, hints, pauseHint }: Fa
   yield `  folder     ${end.root}`
   if (trouble !== undefined) yield `  MISSING    ${trouble} Until it is back nothing is synced.`
   yield `  OneDrive   ${end.account}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`
-  yield `  in step    ${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatCount(totals.folders)} ${plural(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`
+  yield `  in step    ${counted(totals.files, 'file')}, ${counted(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`
   const busy = open.unplanned + open.inWork + open.waiting
   if (busy > 0)
-    yield `  ${end.stoppedSinceMs === null ? 'on the way' : 'left to do'} ${formatCount(busy)} ${plural(busy, 'change')}`
+    yield `  ${end.stoppedSinceMs === null ? 'on the way' : 'left to do'} ${counted(busy, 'change')}`
   if (end.waits !== null) yield `  waiting    ${end.waits}`
   if (end.isFull) yield `             ${ONEDRIVE_FULL_HINT}`
   if (end.stoppedSinceMs !== null && end.paused === null) {
@@ -116,7 +116,7 @@ function* statusLines({ end, now, isAll, trouble, failed, hints, pauseHint }: Fa
   }
   if (end.conflicts > 0)
     yield `  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`
-  if (failed > 0) yield `  FAILED     ${formatCount(failed)} ${plural(failed, 'job')}`
+  if (failed > 0) yield `  FAILED     ${counted(failed, 'job')}`
   for (const { because, count } of end.troubles) yield `  left alone ${formatCount(count)}: ${because}`
   if (end.leftOut > 0) yield `  left out   ${formatCount(end.leftOut)}, as you wished`
   if (isAll) for (const { path, because } of end.reported) yield `    ${path}: ${because}`

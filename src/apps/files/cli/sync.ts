@@ -5,8 +5,8 @@ import type { CliContext } from '../../../app/command.ts'
 import type { Source } from '../../../app/sources.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
-import { formatCount, formatDuration } from '../../../base/format.ts'
-import { plural, shellWord } from '../../../base/wording.ts'
+import { formatDuration } from '../../../base/format.ts'
+import { counted, shellWord } from '../../../base/wording.ts'
 import { filesApp } from '../app.ts'
 import { chosenRows, findRow, rowsHere, unknownFolder } from '../chosen-folders.ts'
 import { type FolderPairSettings, folderPairSettings, streamOf } from '../folder-pair.ts'
@@ -206,7 +206,7 @@ async function setUp(
 export function noteMerge({ output }: Pick<CliContext, 'output'>, { entries, root }: FolderPairDraft): void {
   if (entries === 0) return
   output.note(
-    `${root} is not empty (${formatCount(entries)} ${plural(entries, 'thing')} at its top): what is in it and what is in OneDrive are merged. Nothing is deleted; where both have a file of the same name with other content, both are kept.`,
+    `${root} is not empty (${counted(entries, 'thing')} at its top): what is in it and what is in OneDrive are merged. Nothing is deleted; where both have a file of the same name with other content, both are kept.`,
   )
 }
 

@@ -2,9 +2,9 @@
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
-import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
-import { readLines } from '../../../cli/output/prompt.ts'
+import { formatBytes } from '../../../base/format.ts'
+import { counted } from '../../../base/wording.ts'
+import { readLines, saysYes } from '../../../cli/output/prompt.ts'
 import { chosenRows } from '../chosen-folders.ts'
 import { streamOf } from '../folder-pair.ts'
 import { openRoot } from '../local/root.ts'
@@ -109,7 +109,7 @@ export async function empty(context: CliContext, { olderThan, folder, yes }: Emp
       told.push({ folder: row.name, ...gone })
       if (!output.json)
         output.line(
-          `${row.name}: ${formatCount(gone.files)} ${plural(gone.files, 'file')} deleted for good, ${formatBytes(gone.bytes)}.`,
+          `${row.name}: ${counted(gone.files, 'file')} deleted for good, ${formatBytes(gone.bytes)}.`,
         )
     }
     if (output.json) output.value(told)
@@ -123,11 +123,5 @@ async function isSure({ output }: CliContext, names: readonly string[]): Promise
       hint: 'Run it in a terminal, or add --yes.',
     })
   }
-  const lines = readLines(output)
-  try {
-    const answer = await lines.next(`Delete for good what is in the trash of ${names.join(', ')}? [y/N] `)
-    return /^y(?:es)?$/i.test(answer ?? '')
-  } finally {
-    lines.close()
-  }
+  return saysYes(readLines(output), `Delete for good what is in the trash of ${names.join(', ')}?`)
 }

@@ -2,24 +2,18 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, test } from 'node:test'
-import { FilesHome } from './files.suite.ts'
+import { beforeEach, describe, test } from 'node:test'
+import { eachFilesHome, type FilesHome } from './files.suite.ts'
 
 let world: FilesHome
-beforeEach(async () => {
-  world = await FilesHome.start()
+eachFilesHome((home) => {
+  world = home
 })
-afterEach(() => world.close())
-
-async function begin(...args: string[]): Promise<void> {
-  const { code, stderr } = await world.sync(world.root(), ...args)
-  assert.equal(code, 0, stderr)
-}
 
 describe('files verify', () => {
   beforeEach(async () => {
     for (const name of ['a', 'b', 'c']) world.there.write(`dir/${name}.txt`, `text of ${name}`)
-    await begin()
+    await world.firstSync()
   })
 
   test('says that everything agrees where it does, also when OneDrive is read to the bottom', async () => {

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { Verifying, VerifyPart } from '../../../app/cli/verify.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural, shellWord } from '../../../base/wording.ts'
+import { counted, shellWord } from '../../../base/wording.ts'
 import { DiskThreads } from '../local/threads.ts'
 import { filesRuntime } from '../runtime.ts'
 import { type VerifyReport, verifyFolderPair } from '../verify.ts'
@@ -40,15 +40,11 @@ function print({ output }: CliContext, report: VerifyReport): void {
   for (const { path, side, text } of differences) {
     output.line(`${pair}: ${side === 'here' ? 'here' : 'OneDrive'}: ${path}: ${text}`)
   }
-  const checked = `${formatCount(files)} ${plural(files, 'file')} read (${formatBytes(bytes)}), ${formatCount(remoteItems)} ${plural(remoteItems, 'item')} of OneDrive compared`
+  const checked = `${counted(files, 'file')} read (${formatBytes(bytes)}), ${counted(remoteItems, 'item')} of OneDrive compared`
   const found = differences.length
-  output.line(
-    `${pair}: ${checked}; ${found === 0 ? 'everything agrees' : `${formatCount(found)} ${plural(found, 'difference')}`}.`,
-  )
+  output.line(`${pair}: ${checked}; ${found === 0 ? 'everything agrees' : counted(found, 'difference')}.`)
   if (unverified > 0) {
-    output.note(
-      `${pair}: OneDrive gives no hash of ${formatCount(unverified)} ${plural(unverified, 'file')}; --deep reads them.`,
-    )
+    output.note(`${pair}: OneDrive gives no hash of ${counted(unverified, 'file')}; --deep reads them.`)
   }
   if (leftOut > 0) output.note(`${pair}: ${formatCount(leftOut)} left out, as you wished.`)
   const damaged = differences.find(({ what, side }) => what === 'damaged' && side === 'here')

@@ -2,9 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type AppDemo, connectDemoAccount, type DemoCloud, type DemoSummary } from '../../../app/demo.ts'
+import { hasJobs } from '../../../app/sources.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
-import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
+import { formatBytes } from '../../../base/format.ts'
+import { counted } from '../../../base/wording.ts'
 import { ONEDRIVE_SCOPES } from '../../../cloud/onedrive/auth.ts'
 import { streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
@@ -144,21 +145,14 @@ async function lookThere({ engine, files }: FilesRuntime): Promise<void> {
 
 /** Until both sides agree as far as they can without a person, or somebody says stop. */
 async function settle(runtime: FilesRuntime, stop: AbortSignal): Promise<void> {
-  const { engine, files } = runtime
+  const { engine, files, ledger } = runtime
   await engine.enqueue(files.kinds.sync, { drive: DEMO_FOLDER }, { stream: streamOf(DEMO_FOLDER) })
   while (!stop.aborted) {
     const { isSettled, hasFailed } = await summary(runtime)
-    if ((isSettled || hasFailed) && (await isIdle(runtime))) return
+    const isOver = isSettled || hasFailed
+    if (isOver && !(await hasJobs(ledger, { stream: streamOf(DEMO_FOLDER) }))) return
     await sleep(systemClock, LOOK_MS, stop).catch(() => {})
   }
-}
-
-async function isIdle({ ledger }: FilesRuntime): Promise<boolean> {
-  const stream = streamOf(DEMO_FOLDER)
-  for (const state of ['pending', 'claimed'] as const) {
-    if ((await ledger.jobs({ stream, state, limit: 1 })).length > 0) return false
-  }
-  return true
 }
 
 /** Without a status once somebody has stopped keeping the folder in step, on its page. */
@@ -171,7 +165,7 @@ async function summary({ files, ledger }: FilesRuntime): Promise<DemoSummary> {
   const { totals, open, scannedAt, heardAt } = status
   const isKnown = scannedAt !== null && heardAt !== null
   const failed = await ledger.jobs({ state: 'failed', stream: streamOf(DEMO_FOLDER), limit: 1 })
-  const things = `${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatBytes(totals.bytes)}`
+  const things = `${counted(totals.files, 'file')}, ${formatBytes(totals.bytes)}`
   return {
     text: `${DEMO_FOLDER}: ${things} on both sides. ${status.text}`,
     isSettled: isKnown && open.unplanned + open.inWork + open.waiting === 0,

@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import type { Filter } from '../filter.ts'
 import { OWN_FOLDER } from '../names.ts'
 import type { LocalObservation } from '../store/contract.ts'
-import { ROOT_ID } from '../store/file-store.ts'
-import { nameKey } from '../trees.ts'
+import { nameKey, ROOT_ID } from '../trees.ts'
 import { listFolder, statAt } from './listing.ts'
 
 const BATCH = 1_000

@@ -98,6 +98,10 @@ class TestRoot {
     return row.id
   }
 
+  ids<const Paths extends readonly string[]>(...paths: Paths): Promise<{ [at in keyof Paths]: number }> {
+    return Promise.all(paths.map((path) => this.id(path))) as Promise<{ [at in keyof Paths]: number }>
+  }
+
   /** Path, type, inode of everything in the tree that is there. */
   async known(): Promise<string[]> {
     const lines: string[] = []
@@ -145,6 +149,17 @@ async function testRoot(): Promise<TestRoot> {
   return new TestRoot(root)
 }
 
+/** One that has these files and folders (`a/`), each file with its path as its content, and has been looked at. */
+async function scanned(...paths: string[]): Promise<TestRoot> {
+  const d = await testRoot()
+  for (const path of paths) {
+    if (path.endsWith('/')) mkdirSync(d.path(path), { recursive: true })
+    else d.write(path, path)
+  }
+  await d.scan()
+  return d
+}
+
 const seenOf = (observations: readonly LocalObservation[]): string[] =>
   observations.map((one) => `${one.seen} ${'name' in one ? (one.name ?? one.id) : one.id}`).sort()
 
@@ -163,18 +178,14 @@ describe('a scan of everything', () => {
   })
 
   test('tells an edit by the same row', async () => {
-    const d = await testRoot()
-    d.write('a.txt', 'a')
-    await d.scan()
+    const d = await scanned('a.txt')
     const id = await d.id('a.txt')
     d.write('a.txt', 'longer')
     assert.deepEqual(await d.scan(), [{ seen: 'changed', id, stat: statOnly(d.path('a.txt')) }])
   })
 
   test('an editor that saves by renaming keeps the row of the path', async () => {
-    const d = await testRoot()
-    d.write('a.txt', 'a')
-    await d.scan()
+    const d = await scanned('a.txt')
     const id = await d.id('a.txt')
     d.write('new', 'b')
     renameSync(d.path('a.txt'), d.path('a.txt.bak'))
@@ -189,9 +200,7 @@ describe('a scan of everything', () => {
       ['0-first/a.bak', 'read before'],
       ['z-last/a.bak', 'read after'],
     ] as const) {
-      const d = await testRoot()
-      d.write('m/a.txt', 'a')
-      await d.scan()
+      const d = await scanned('m/a.txt')
       const id = await d.id('m/a.txt')
       d.move('m/a.txt', backup)
       d.write('m/a.txt', 'b')
@@ -226,7 +235,7 @@ describe('a scan of everything', () => {
     for (let i = 0; i < 30; i++) d.write(`a/deep/${i}.txt`, 'x')
     mkdirSync(d.path('b'))
     await d.scan()
-    const [id, parentId] = [await d.id('a/deep'), await d.id('b')]
+    const [id, parentId] = await d.ids('a/deep', 'b')
     d.move('a/deep', 'b/deeper')
     const seen = await d.scan()
     assert.equal(seen.length, 1)
@@ -239,21 +248,18 @@ describe('a scan of everything', () => {
     const d = await testRoot()
     for (const name of ['keep', 'edit', 'leave']) d.write(`a/${name}`, name)
     await d.scan()
-    const ids = await Promise.all(['a', 'a/keep', 'a/edit', 'a/leave'].map((path) => d.id(path)))
+    const ids = await d.ids('a', 'a/keep', 'a/edit', 'a/leave')
     d.move('a', 'z')
     d.write('z/edit', 'edited')
     d.move('z/leave', '0/left')
     await d.scan()
-    assert.deepEqual(await Promise.all(['z', 'z/keep', 'z/edit', '0/left'].map((path) => d.id(path))), ids)
+    assert.deepEqual(await d.ids('z', 'z/keep', 'z/edit', '0/left'), ids)
     await d.assertEqual()
   })
 
   test('two folders that swap their names keep their rows', async () => {
-    const d = await testRoot()
-    d.write('a/in-a', 'x')
-    d.write('b/in-b', 'x')
-    await d.scan()
-    const [a, b] = [await d.id('a'), await d.id('b')]
+    const d = await scanned('a/in-a', 'b/in-b')
+    const [a, b] = await d.ids('a', 'b')
     d.move('a', 'tmp')
     d.move('b', 'a')
     d.move('tmp', 'b')
@@ -268,33 +274,29 @@ describe('a scan of everything', () => {
     const d = await testRoot()
     for (const path of ['x/a', 'y/b', 'z/c']) d.write(`${path}/f`, path)
     await d.scan()
-    const ids = await Promise.all(['x/a', 'y/b', 'z/c'].map((path) => d.id(path)))
+    const ids = await d.ids('x/a', 'y/b', 'z/c')
     d.move('x/a', 'tmp')
     d.move('z/c', 'x/a')
     d.move('y/b', 'z/c')
     d.move('tmp', 'y/b')
     await d.scan()
-    assert.deepEqual(await Promise.all(['y/b', 'z/c', 'x/a'].map((path) => d.id(path))), ids)
+    assert.deepEqual(await d.ids('y/b', 'z/c', 'x/a'), ids)
     await d.assertEqual()
     assert.deepEqual(await d.scan(), [])
   })
 
   test('a folder that changes places with the one above it keeps its row', async () => {
-    const d = await testRoot()
-    d.write('a/b/f', 'x')
-    await d.scan()
-    const [a, b] = [await d.id('a'), await d.id('a/b')]
+    const d = await scanned('a/b/f')
+    const [a, b] = await d.ids('a', 'a/b')
     d.move('a/b', 'b')
     d.move('a', 'b/a')
     await d.scan()
-    assert.deepEqual([await d.id('b'), await d.id('b/a')], [b, a])
+    assert.deepEqual(await d.ids('b', 'b/a'), [b, a])
     await d.assertEqual()
   })
 
   test('a folder that moved away and was made anew is told as moved, and the new one as new', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    await d.scan()
+    const d = await scanned('a/f')
     const id = await d.id('a')
     d.move('a', 'z/old')
     d.write('a/g', 'y')
@@ -304,24 +306,19 @@ describe('a scan of everything', () => {
   })
 
   test('a folder that was replaced by an equal one goes on with its row and those of its files', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    await d.scan()
-    const ids = [await d.id('a'), await d.id('a/f')]
-    d.write('copy/f', 'x')
+    const d = await scanned('a/f')
+    const ids = await d.ids('a', 'a/f')
+    d.write('copy/f', 'a/f')
     d.remove('a')
     d.move('copy', 'a')
     await d.scan()
-    assert.deepEqual([await d.id('a'), await d.id('a/f')], ids)
+    assert.deepEqual(await d.ids('a', 'a/f'), ids)
     await d.assertEqual()
   })
 
   test('a folder that takes the place of a deleted one keeps its own row', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    d.write('b/g', 'y')
-    await d.scan()
-    const [a, b] = [await d.id('a'), await d.id('b')]
+    const d = await scanned('a/f', 'b/g')
+    const [a, b] = await d.ids('a', 'b')
     d.remove('a')
     d.move('b', 'a')
     const seen = await d.scan()
@@ -337,7 +334,7 @@ describe('a scan of everything', () => {
     d.write('a/f', 'x')
     d.write('b/g', 'y')
     await d.scan()
-    const [a, b] = [await d.id('a'), await d.id('b')]
+    const [a, b] = await d.ids('a', 'b')
     d.remove('a')
     d.move('b', 'a')
     for await (const batch of d.scanner({ batchMax: 1 }).batches()) {
@@ -354,9 +351,7 @@ describe('a scan of everything', () => {
   })
 
   test('a hard link is a file of its own', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    await d.scan()
+    const d = await scanned('a/f')
     const id = await d.id('a/f')
     linkSync(d.path('a/f'), d.path('a/second'))
     linkSync(d.path('a/f'), d.path('0'))
@@ -368,10 +363,7 @@ describe('a scan of everything', () => {
   })
 
   test('a file that becomes a folder, and back, is a missing and a new one', async () => {
-    const d = await testRoot()
-    d.write('a', 'x')
-    d.write('b/f', 'x')
-    await d.scan()
+    const d = await scanned('a', 'b/f')
     d.remove('a')
     d.write('a/inner', 'y')
     d.remove('b')
@@ -381,9 +373,7 @@ describe('a scan of everything', () => {
   })
 
   test('a file that moves into the folder that took its name keeps its row', async () => {
-    const d = await testRoot()
-    d.write('notes', 'x')
-    await d.scan()
+    const d = await scanned('notes')
     const id = await d.id('notes')
     d.move('notes', 'tmp')
     d.move('tmp', 'notes/today')
@@ -393,16 +383,13 @@ describe('a scan of everything', () => {
   })
 
   test('a rename of case alone, or of the form of an accent, keeps the row', async () => {
-    const d = await testRoot()
-    d.write('Report.txt', 'x')
-    d.write('Caf\u00e9/f', 'x')
-    await d.scan()
-    const ids = [await d.id('Report.txt'), await d.id('Caf\u00e9')]
+    const d = await scanned('Report.txt', 'Caf\u00e9/f')
+    const ids = await d.ids('Report.txt', 'Caf\u00e9')
     d.move('Report.txt', 'report.txt')
     d.move('Caf\u00e9', 'Cafe\u0301')
     const seen = await d.scan()
     assert.deepEqual(seenOf(seen), ['changed Cafe\u0301', 'changed report.txt'])
-    assert.deepEqual([await d.id('report.txt'), await d.id('Cafe\u0301')], ids)
+    assert.deepEqual(await d.ids('report.txt', 'Cafe\u0301'), ids)
   })
 
   test('names with a newline, quotes or a leading dash are names', async () => {
@@ -486,11 +473,8 @@ describe('something that cannot be synced in the place of a known thing', () => 
   }
   for (const [what, put] of Object.entries(hide)) {
     test(`a ${what} leaves it unknown, with all that it holds, until it is back`, async () => {
-      const d = await testRoot()
-      d.write('photos/deep/a.jpg', 'x')
-      d.write('letter', 'y')
-      await d.scan()
-      const ids = [await d.id('photos'), await d.id('letter')]
+      const d = await scanned('photos/deep/a.jpg', 'letter')
+      const ids = await d.ids('photos', 'letter')
       renameSync(d.path('photos'), `${d.root.path}-photos`)
       renameSync(d.path('letter'), `${d.root.path}-letter`)
       put(d.path('photos'))
@@ -514,11 +498,8 @@ describe('something that cannot be synced in the place of a known thing', () => 
 
   test('a folder that was moved within the root and left a link behind is moved, in one look or in two', async () => {
     for (const isOneLook of [true, false]) {
-      const d = await testRoot()
-      d.write('photos/a.jpg', 'x')
-      mkdirSync(d.path('archive'))
-      await d.scan()
-      const ids = [await d.id('photos'), await d.id('photos/a.jpg')]
+      const d = await scanned('photos/a.jpg', 'archive/')
+      const ids = await d.ids('photos', 'photos/a.jpg')
       renameSync(d.path('photos'), d.path('archive/photos'))
       symlinkSync('archive/photos', d.path('photos'))
       if (!isOneLook) {
@@ -527,7 +508,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
       }
       await d.scan()
       await d.scan()
-      assert.deepEqual([await d.id('archive/photos'), await d.id('archive/photos/a.jpg')], ids)
+      assert.deepEqual(await d.ids('archive/photos', 'archive/photos/a.jpg'), ids)
       await d.assertEqual()
     }
   })
@@ -547,10 +528,8 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a name that is left out, or that is no text, leaves what was renamed to it unknown', async () => {
-    const d = await testRoot()
-    for (const name of ['a', 'b', 'c/f']) d.write(name, name)
-    await d.scan()
-    const ids = [await d.id('a'), await d.id('b'), await d.id('c')]
+    const d = await scanned('a', 'b', 'c/f')
+    const ids = await d.ids('a', 'b', 'c')
     d.move('a', 'a.tmp')
     const bad = Buffer.concat([Buffer.from(`${d.root.path}/bad-`), Buffer.from([0xff])])
     renameSync(d.path('b'), bad)
@@ -565,7 +544,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
     renameSync(bad, d.path('b2'))
     d.move('~c', 'c2')
     await d.scan()
-    assert.deepEqual([await d.id('a'), await d.id('b2'), await d.id('c2')], ids)
+    assert.deepEqual(await d.ids('a', 'b2', 'c2'), ids)
     await d.assertEqual()
   })
 
@@ -574,12 +553,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
     d.settings = { skip: ['node_modules'] }
     for (const name of ['docs/f', 'docs/g', 'a/b/c/f', 'a/b/moves/x', 'gone/f']) d.write(name, name)
     await d.scan()
-    const [docs, a, gone, moves] = [
-      await d.id('docs'),
-      await d.id('a'),
-      await d.id('gone'),
-      await d.id('a/b/moves'),
-    ]
+    const [docs, a, gone, moves] = await d.ids('docs', 'a', 'gone', 'a/b/moves')
     d.move('docs/f', 'node_modules/f')
     d.move('a/b/c/f', 'node_modules/deep/f')
     d.move('a/b/moves', 'moved')
@@ -601,10 +575,8 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a folder whose place another has taken is missing for a reason while something of it is left out', async () => {
-    const d = await testRoot()
-    for (const name of ['a/f', 'b/f', 'c/f', 'other/x']) d.write(name, name)
-    await d.scan()
-    const ids = [await d.id('a'), await d.id('b'), await d.id('c')]
+    const d = await scanned('a/f', 'b/f', 'c/f', 'other/x')
+    const ids = await d.ids('a', 'b', 'c')
     d.move('a/f', 'old.tmp/a')
     d.move('b', 'old.tmp/b')
     for (const name of ['a', 'c']) d.remove(name)
@@ -629,7 +601,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
     for (const name of ['f', 'docs/g', 'stays']) d.write(name, name)
     for (let n = 0; n < 20; n++) d.write(`old.tmp/${n}/x`, 'x')
     await d.scan()
-    const ids = [await d.id('f'), await d.id('docs')]
+    const ids = await d.ids('f', 'docs')
     d.move('f', 'old.tmp/0/f')
     d.move('docs/g', 'old.tmp/0/g')
     d.remove('docs')
@@ -646,10 +618,8 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('what is not found while a folder that is left out cannot be read is missing for a reason', async () => {
-    const d = await testRoot()
-    for (const name of ['f', 'stays', 'old.tmp/x', 'later']) d.write(name, name)
-    await d.scan()
-    const [f, later] = [await d.id('f'), await d.id('later')]
+    const d = await scanned('f', 'stays', 'old.tmp/x', 'later')
+    const [f, later] = await d.ids('f', 'later')
     d.move('f', 'old.tmp/f')
     const reader = failing(d, { 'old.tmp': { call: 'names', code: 'EACCES' } })
     await d.scan({ reader })
@@ -661,9 +631,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a search in folders that are left out lets others have their turn, and ends when it is told to', async () => {
-    const d = await testRoot()
-    d.write('f', 'x')
-    await d.scan()
+    const d = await scanned('f')
     for (let n = 0; n < 6_000; n++) d.write(`old.tmp/${n % 60}/${n}`, '')
     d.remove('f')
     const stop = new AbortController()
@@ -681,11 +649,8 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('something that is left out, or cannot be read, does not make another type of thing missing', async () => {
-    const d = await testRoot()
-    d.write('build', 'a file')
-    d.write('notes/n', 'x')
-    await d.scan()
-    const ids = [await d.id('build'), await d.id('notes')]
+    const d = await scanned('build', 'notes/n')
+    const ids = await d.ids('build', 'notes')
     d.settings = { skip: ['build/'] }
     d.remove('build')
     d.write('build/out', 'x')
@@ -727,11 +692,7 @@ function failing(d: TestRoot, fails: Record<string, { call: keyof FileCalls; cod
 
 describe('unknown is not absent', () => {
   test('a folder that cannot be read is told, and nothing in it is missing; then it is as before', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    d.write('a/deep/g', 'x')
-    d.write('b', 'x')
-    await d.scan()
+    const d = await scanned('a/f', 'a/deep/g', 'b')
     const id = await d.id('a')
     d.remove('b')
     const reader = failing(d, { a: { call: 'names', code: 'EACCES' } })
@@ -744,11 +705,8 @@ describe('unknown is not absent', () => {
   })
 
   test('a name that cannot be looked at, or a file whose content cannot be read, is told and kept', async () => {
-    const d = await testRoot()
-    d.write('a', 'x')
-    d.write('b', 'x')
-    await d.scan()
-    const [a, b] = [await d.id('a'), await d.id('b')]
+    const d = await scanned('a', 'b')
+    const [a, b] = await d.ids('a', 'b')
     d.write('b', 'changed')
     d.write('c', 'new')
     const reader = failing(d, {
@@ -766,11 +724,7 @@ describe('unknown is not absent', () => {
   })
 
   test('what a filter leaves out is neither missing nor entered', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    d.write('logs/l', 'x')
-    d.write('draft', 'x')
-    await d.scan()
+    const d = await scanned('a/f', 'logs/l', 'draft')
     d.settings = { skip: ['logs', 'draft', 'late/'] }
     d.write('logs/m', 'x')
     d.write('late/n', 'x')
@@ -804,9 +758,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a root that is gone or another one is refused before anything is looked at', async () => {
-    const d = await testRoot()
-    d.write('f', 'x')
-    await d.scan()
+    const d = await scanned('f')
     renameSync(d.root.path, `${d.root.path}-away`)
     await assert.rejects(d.scan(), { code: 'root-missing' })
     mkdirSync(d.root.path)
@@ -814,9 +766,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a folder that is replaced while it is read concludes nothing', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    await d.scan()
+    const d = await scanned('a/f')
     const reader = {
       ...plainReader,
       list(path: string) {
@@ -834,10 +784,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a file that is back when the scan ends is not missing', async () => {
-    const d = await testRoot()
-    d.write('a', 'x')
-    d.write('z/f', 'x')
-    await d.scan()
+    const d = await scanned('a', 'z/f')
     d.remove('a')
     const reader = {
       ...plainReader,
@@ -851,9 +798,7 @@ describe('unknown is not absent', () => {
   })
 
   test('another disk that is mounted over a folder leaves what is known of it alone', async () => {
-    const d = await testRoot()
-    d.write('m/f', 'x')
-    await d.scan()
+    const d = await scanned('m/f')
     const id = await d.id('m')
     const calls: FileCalls = {
       ...fileCalls,
@@ -891,28 +836,21 @@ describe('unknown is not absent', () => {
   })
 
   test('a disk that got another number is not a reason to believe in moves', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    d.write('b/g', 'x')
-    await d.scan()
+    const d = await scanned('a/f', 'b/g')
     for (const { id, ino, birthNs, mtimeNs, ctimeNs, size } of [...d.tree.rows.values()]) {
       d.tree.see([{ seen: 'changed', id, stat: { dev: '12345', ino, birthNs, mtimeNs, ctimeNs, size } }])
     }
-    const before = await Promise.all(['a', 'a/f', 'b', 'b/g'].map((path) => d.id(path)))
+    const before = await d.ids('a', 'a/f', 'b', 'b/g')
     const seen = await d.scan()
     assert.ok(seen.every((one) => one.seen === 'changed' && one.name === undefined))
-    assert.deepEqual(await Promise.all(['a', 'a/f', 'b', 'b/g'].map((path) => d.id(path))), before)
+    assert.deepEqual(await d.ids('a', 'a/f', 'b', 'b/g'), before)
     assert.deepEqual(await d.scan(), [])
   })
 })
 
 describe('a look at some folders', () => {
   test('sees what is in them, goes into new folders, and into no others', async () => {
-    const d = await testRoot()
-    d.write('a/f', 'x')
-    d.write('b/g', 'x')
-    d.write('a/sub/h', 'x')
-    await d.scan()
+    const d = await scanned('a/f', 'b/g', 'a/sub/h')
     d.write('a/new/deep/i', 'x')
     d.write('a/f', 'edited')
     d.write('a/sub/h', 'edited')
@@ -929,9 +867,7 @@ describe('a look at some folders', () => {
   })
 
   test('of a folder that is gone or not known yet begins at the nearest that is known', async () => {
-    const d = await testRoot()
-    d.write('a/b/c/f', 'x')
-    await d.scan()
+    const d = await scanned('a/b/c/f')
     d.remove('a/b')
     d.write('a/x/y/z/f', 'x')
     assert.deepEqual(
@@ -953,7 +889,7 @@ describe('a look at some folders', () => {
     d.settings = { skip: ['node_modules'] }
     for (const name of ['docs/f', 'docs/g', 'docs/h', 'docs/sub/i', 'proj/deep/x']) d.write(name, name)
     await d.scan()
-    const ids = [await d.id('docs/f'), await d.id('docs/g'), await d.id('docs/sub'), await d.id('docs/h')]
+    const ids = await d.ids('docs/f', 'docs/g', 'docs/sub', 'docs/h')
     d.move('docs/f', 'proj/deep/node_modules/f')
     d.move('docs/g', 'proj/g.tmp')
     d.move('docs/sub/i', 'proj/node_modules/i')
@@ -969,10 +905,7 @@ describe('a look at some folders', () => {
   })
 
   test('a move between two of them is a move', async () => {
-    const d = await testRoot()
-    d.write('a/sub/f', 'x')
-    mkdirSync(d.path('b'))
-    await d.scan()
+    const d = await scanned('a/sub/f', 'b/')
     const id = await d.id('a/sub')
     d.move('a/sub', 'b/sub')
     const seen = await d.scan({ folders: [['a'], ['b']] })
@@ -981,22 +914,17 @@ describe('a look at some folders', () => {
   })
 
   test('what a look called missing and a later one finds elsewhere has its row again, with all it holds', async () => {
-    const d = await testRoot()
-    d.write('a/sub/deep/f', 'x')
-    mkdirSync(d.path('b'))
-    await d.scan()
-    const ids = [await d.id('a/sub'), await d.id('a/sub/deep/f')]
+    const d = await scanned('a/sub/deep/f', 'b/')
+    const ids = await d.ids('a/sub', 'a/sub/deep/f')
     d.move('a/sub', 'b/sub')
     await d.scan({ folders: [['a']] })
     await d.scan({ folders: [['b']] })
-    assert.deepEqual([await d.id('b/sub'), await d.id('b/sub/deep/f')], ids)
+    assert.deepEqual(await d.ids('b/sub', 'b/sub/deep/f'), ids)
     await d.assertEqual()
   })
 
   test('does not go through a link, even if it leads to the very folder that is known', async () => {
-    const d = await testRoot()
-    d.write('a/sub/f', 'x')
-    await d.scan()
+    const d = await scanned('a/sub/f')
     renameSync(d.path('a'), join(d.root.path, '..', 'a'))
     symlinkSync(join(d.root.path, '..', 'a'), d.path('a'))
     d.write('../a/sub/g', 'outside')
@@ -1029,7 +957,7 @@ describe('a folder with a digest', () => {
     assert.deepEqual(asked, [])
     d.write('x/deep/f', 'other')
     assert.deepEqual(seenOf(await d.scan()), [`changed ${await d.id('x/deep/f')}`])
-    assert.deepEqual(asked, [await d.id('x/deep')])
+    assert.deepEqual(asked, await d.ids('x/deep'))
   })
 
   test('tells every change of what is in it', async () => {

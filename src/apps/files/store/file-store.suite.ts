@@ -1,6 +1,13 @@
 /** A store on a ledger of either database, with the rows of a drive that has begun. */
+import { join } from 'node:path'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
+import { openLedger } from '../../../ledger/open.ts'
+import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
+import { type FolderPairSettings, folderPairSettings } from '../folder-pair.ts'
+import { machineId } from '../index.ts'
+import { createRoot, type Root } from '../local/root.ts'
+import { plainStat } from '../local/stat.ts'
 import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { FileStore } from './file-store.ts'
 import { BASE_COLUMNS, LOCAL_COLUMNS, REMOTE_COLUMNS, toBaseRow, toLocalRow, toRemoteRow } from './rows.ts'
@@ -29,6 +36,30 @@ export function remote(itemId: string, change: Partial<RemoteRow> = {}): RemoteR
 
 export const ROOT_ITEM = remote('root', { parentId: null, name: '', type: 'folder', hash: null })
 
+/** A folder pair whose folder is on this machine, and its OneDrive simulated. */
+export async function addSimulatedPair(
+  store: FileStore,
+  { name, drive, home, settings = {} }: { name: string; drive: SimDrive; home: string; settings?: object },
+): Promise<{ root: Root; settings: FolderPairSettings }> {
+  const markerId = 'marker'
+  const createdAt = '2026-01-01T00:00:00.000Z'
+  const root = await createRoot(join(home, 'root'), { markerId, drive: name, createdAt })
+  const parsed = folderPairSettings.parse(settings)
+  const row = {
+    name,
+    account: 'ann@example.com',
+    driveId: drive.id,
+    driveType: drive.state.type,
+    rootItemId: drive.state.root.id,
+    root: root.path,
+    markerId,
+    machine: machineId(),
+    settings: JSON.stringify(parsed),
+  }
+  await store.addFolderPair(row, plainStat(root.look))
+  return { root, settings: parsed }
+}
+
 export async function openStore(ledger: Ledger): Promise<FileStore> {
   const store = await FileStore.open(ledger)
   await store.addFolderPair(
@@ -46,6 +77,15 @@ export async function openStore(ledger: Ledger): Promise<FileStore> {
     stat(1),
   )
   return store
+}
+
+export async function withStore(run: (store: FileStore) => Promise<void>): Promise<void> {
+  const ledger = await openLedger('sqlite::memory:')
+  try {
+    await run(await openStore(ledger))
+  } finally {
+    await ledger.close()
+  }
 }
 
 export async function write<T>(store: FileStore, run: (tx: Tx) => Promise<T>): Promise<T> {

@@ -12,7 +12,7 @@ import {
   withReplaced,
 } from '../guard.ts'
 import type { LeftCode } from '../left-code.ts'
-import type { LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
+import { type LocalRow, type LocalStat, type NodeKey, type RemoteRow, ROOT_ID } from '../trees.ts'
 import type { ConflictRow, FolderPairRow, OpenNode } from './contract.ts'
 import { findPartner } from './ends.ts'
 import { IS_HELD, overwritesAhead, recentDeletes, recentOverwrites } from './guard.ts'
@@ -337,7 +337,6 @@ export class FileStore {
   }
 }
 
-export const ROOT_ID = 1
 /** Whoever is deeper is in a circle: no file system has such paths. */
 const DEPTH_MAX = 4_096
 

@@ -11,11 +11,11 @@ import {
   type NodeKey,
   nameKey,
   type RemoteRow,
+  ROOT_ID,
   sameSpelling,
 } from '../trees.ts'
 import type { FolderPairRow } from './contract.ts'
 import { bestPair } from './ends.ts'
-import { ROOT_ID } from './file-store.ts'
 import { localAtName, localRows } from './local-tree.ts'
 import { remoteAtName, remoteRows } from './remote-tree.ts'
 import {

@@ -32,7 +32,7 @@ test('no action, look or plan reads a whole tree to find a few rows', async () =
     return prepare.call(this, sql, ...rest)
   }
   try {
-    await withFileWorld(async (world) => {
+    await withFileWorld({}, async (world) => {
       for (let n = 0; n < 12; n++) world.write(`d/f${n}`, String(n))
       world.there.device.write('there/x', 'x')
       await world.sync()

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openLedger } from '../../../ledger/open.ts'
 import { digestOfRows } from '../local/folder-digest.ts'
 import type { LocalRow } from '../trees.ts'
-import { FileStore } from './file-store.ts'
+import { PAIR, withStore } from './file-store.suite.ts'
+import type { FileStore } from './file-store.ts'
 import { forgetLocal, missBranch, setLocalHash } from './local-tree.ts'
 import { putLocal } from './rows.ts'
 import { noteSeen } from './seen-folders.ts'
 
-const PAIR = 'home'
 const STAT = { dev: '1', ino: '10', birthNs: '5', mtimeNs: '1700000000000000001', ctimeNs: '7', size: 3 }
 
 type Tx = Parameters<typeof noteSeen>[0]
@@ -31,13 +30,8 @@ function rowOf(id: number, parentId: number, change: Partial<LocalRow> = {}): Lo
 }
 
 /** Folder 2 has the files 4 and 5 and the folder 6; folder 3 is empty. */
-async function withStore(run: (store: FileStore) => Promise<void>): Promise<void> {
-  const ledger = await openLedger('sqlite::memory:')
-  try {
-    const store = await FileStore.open(ledger)
-    const names = { name: PAIR, account: 'ann@example.com', driveId: 'd', driveType: 'personal' }
-    const place = { rootItemId: 'r', root: '/r', markerId: 'm', machine: 'here', settings: '{}' }
-    await store.addFolderPair({ ...names, ...place }, STAT)
+function withFolders(run: (store: FileStore) => Promise<void>): Promise<void> {
+  return withStore(async (store) => {
     await store.write(async (tx) => {
       for (const id of [2, 3]) await putLocal(tx, PAIR, rowOf(id, 1, { type: 'folder' }))
       for (const id of [4, 5]) await putLocal(tx, PAIR, rowOf(id, 2))
@@ -45,13 +39,11 @@ async function withStore(run: (store: FileStore) => Promise<void>): Promise<void
       await noteSeen(tx, PAIR, [1, 2, 3])
     })
     await run(store)
-  } finally {
-    await ledger.close()
-  }
+  })
 }
 
 test('what was noted of a folder is the digest of its rows, with the rows of the folders in it', () =>
-  withStore(async (store) => {
+  withFolders(async (store) => {
     const rows = (await store.localChildren(PAIR, 2)).reverse()
     const folders = rows.filter(({ type }) => type === 'folder')
     assert.deepEqual(await store.seenFolder(PAIR, 2), { digest: digestOfRows(rows), folders })
@@ -78,7 +70,7 @@ test('whatever changes in a folder takes away what was noted of it', async () =>
     'a forgotten file': (tx) => forgetLocal(tx, PAIR, 5),
   }
   for (const [what, change] of Object.entries(changes)) {
-    await withStore(async (store) => {
+    await withFolders(async (store) => {
       await store.write(change)
       assert.equal(await store.seenFolder(PAIR, 2), undefined, what)
     })
@@ -86,7 +78,7 @@ test('whatever changes in a folder takes away what was noted of it', async () =>
 })
 
 test('what says nothing about the disk leaves it', () =>
-  withStore(async (store) => {
+  withFolders(async (store) => {
     const noted = await store.seenFolder(PAIR, 2)
     await store.write(async (tx) => {
       await putLocal(tx, PAIR, rowOf(4, 2, { hash: 'other', itemId: null }))
@@ -97,7 +89,7 @@ test('what says nothing about the disk leaves it', () =>
   }))
 
 test('a transaction that fails takes nothing away', () =>
-  withStore(async (store) => {
+  withFolders(async (store) => {
     const failing = store.write(async (tx) => {
       await putLocal(tx, PAIR, rowOf(9, 2))
       throw new Error('no')
@@ -107,7 +99,7 @@ test('a transaction that fails takes nothing away', () =>
   }))
 
 test('nothing is noted of a folder with something that cannot be read', () =>
-  withStore(async (store) => {
+  withFolders(async (store) => {
     await store.write(async (tx) => {
       await putLocal(tx, PAIR, rowOf(4, 2, { unreadable: 'why' }))
       await noteSeen(tx, PAIR, [2])
@@ -116,7 +108,7 @@ test('nothing is noted of a folder with something that cannot be read', () =>
   }))
 
 test('a folder that is not kept in step any more leaves nothing noted', () =>
-  withStore(async (store) => {
+  withFolders(async (store) => {
     await store.removeFolderPair(PAIR)
     assert.equal(await store.seenFolder(PAIR, 2), undefined)
   }))

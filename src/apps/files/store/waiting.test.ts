@@ -1,39 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openLedger } from '../../../ledger/open.ts'
 import type { LeftCode } from '../left-code.ts'
 import type { Plan } from '../plan.ts'
 import type { NodeKey } from '../trees.ts'
 import { endGone, endLeft, writePlan } from './ends.ts'
-import { FileStore } from './file-store.ts'
+import { PAIR, withStore } from './file-store.suite.ts'
 import { freeAllWaiting, freeUnfound, leaveNode, openNode, waitForNode } from './open-nodes.ts'
-
-const PAIR = 'home'
-const STAT = { dev: '1', ino: '1', birthNs: '0', mtimeNs: '0', ctimeNs: '0', size: 0 }
-
-async function withStore(run: (store: FileStore) => Promise<void>): Promise<void> {
-  const ledger = await openLedger('sqlite::memory:')
-  const store = await FileStore.open(ledger)
-  await store.addFolderPair(
-    {
-      name: PAIR,
-      account: 'ann',
-      driveId: 'd',
-      driveType: 'personal',
-      rootItemId: 'R',
-      root: '/r',
-      markerId: 'm',
-      machine: 'here',
-      settings: '{}',
-    },
-    STAT,
-  )
-  try {
-    await run(store)
-  } finally {
-    await ledger.close()
-  }
-}
 
 function waiting(wasOpen: boolean): Plan {
   const one = {

@@ -1,8 +1,7 @@
 /** Paths to which somebody has narrowed a folder: whether anything is there. */
 import type { Tx } from '../../../ledger/contract.ts'
-import { nameKey, sameSpelling } from '../trees.ts'
+import { nameKey, ROOT_ID, sameSpelling } from '../trees.ts'
 import type { FolderPairRow } from './contract.ts'
-import { ROOT_ID } from './file-store.ts'
 
 /** `near`: names beside the first that is not there. */
 export type UnknownPath = { path: string; near: string[] }

@@ -6,18 +6,15 @@ import { z } from 'zod'
 import { accountText, idParamsOf, pageOfRows, readCursor } from '../../../app/inputs.ts'
 import { conflict, notFound, ProblemError } from '../../../app/problem.ts'
 import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
-import { resumeSignedIn } from '../../../app/signed-in.ts'
 import { formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
-import { readSecret } from '../../../cloud/gmail/account.ts'
-import { type GmailAction, requireScope } from '../../../cloud/gmail/auth.ts'
-import { SERVICE, sourcesOf, streamOf } from '../account.ts'
-import { confirmationText, cutoffOf } from '../clean-up/cutoff.ts'
-import { understoodQuery } from '../clean-up/selection.ts'
+import { counted, plural } from '../../../base/wording.ts'
+import type { GmailAction } from '../../../cloud/gmail/auth.ts'
+import { SERVICE, streamOf } from '../account.ts'
+import { confirmationText } from '../clean-up/cutoff.ts'
 import { type Survey, surveyRun } from '../clean-up/survey.ts'
-import { INBOX } from '../clean-up/verdict.ts'
+import { prepareStream, requirePermission, type Wish, type WishedRun, wishedRun } from '../clean-up/wish.ts'
 import { unknownAccount } from '../open-accounts.ts'
-import type { NewRun, RunRow } from '../store/journal.ts'
+import type { RunRow } from '../store/journal.ts'
 import { canUndo, confirmationOf, planView, proofView, runView } from './clean-up-view.ts'
 import type { MailServices } from './route.ts'
 import { route } from './route.ts'
@@ -31,13 +28,13 @@ const confirmText = z
   .describe('The words that the plan or the run gives as `confirm`; only where it deletes for good')
 
 const wishBody = cleanUpWishSchema.extend({ account: accountText })
-type Wish = z.output<typeof wishBody>
 
 const plan = route('POST /api/mail/clean-up/plan', {
   tag: 'clean-up',
   summary: 'A dry run: what would be taken out of Gmail and what refused, by the index alone',
   description: 'Changes nothing, and asks Gmail nothing. For the proof of every message see …/proofs.',
   errors: [404, 422],
+  onlyReads: true,
   body: wishBody.strict(),
   answer: cleanUpPlanSchema,
   handle: async ({ body: wish, signal }, services) => {
@@ -143,7 +140,7 @@ const undo = route('POST /api/mail/clean-up/runs/{id}/undo', {
     const action = run.action === 'delete' ? 'insert' : run.action
     await prepareAction(services, { account: run.account, action })
     await cleanUpRuns.undo(id)
-    const messages = `${formatCount(run.done)} ${plural(run.done, 'message')}`
+    const messages = counted(run.done, 'message')
     // Gmail takes no date beside the bytes: people are told which of the two changes.
     const how =
       run.action === 'delete'
@@ -203,22 +200,14 @@ const abandon = route('POST /api/mail/clean-up/runs/{id}/abandon', {
   },
 })
 
-/** What is wanted, read strictly before anything is begun. */
-async function runOf({ accounts, clock, mail }: MailServices, wish: Wish): Promise<Omit<NewRun, 'approved'>> {
-  const { account, action } = wish
-  const nowMs = clock.now()
-  if (!(await accounts.find(SERVICE, account))) throw unknownAccount(account, await accounts.list(SERVICE))
-  return {
-    account,
-    action,
-    messagesMax: null,
-    query: await understoodQuery(mail.tables, wish.query, { now: nowMs, me: account }),
-    label: action === 'unlabel' ? INBOX : null,
-    cutoffMs: cutoffOf(wish.olderThan, nowMs),
-  }
+async function runOf(services: MailServices, wish: Wish): Promise<WishedRun> {
+  const { accounts, clock } = services
+  const known = await accounts.find(SERVICE, wish.account)
+  if (!known) throw unknownAccount(wish.account, await accounts.list(SERVICE))
+  return wishedRun(services, wish, { nowMs: clock.now() })
 }
 
-type Look = { run: Omit<NewRun, 'approved'>; signal: AbortSignal }
+type Look = { run: WishedRun; signal: AbortSignal }
 
 async function look({ ledger, clock, mail }: MailServices, input: Look): Promise<Survey> {
   const account = await mail.accounts.get(input.run.account)
@@ -248,14 +237,8 @@ async function prepareAction(
   services: MailServices,
   { account, action }: { account: string; action: GmailAction },
 ): Promise<void> {
-  const { accounts, vault, mail, engine } = services
-  const row = await accounts.find(SERVICE, account)
-  if (!row) throw unknownAccount(account, await accounts.list(SERVICE))
-  const { scopes } = await readSecret({ accounts, vault, account: row })
-  requireScope(account, scopes, action)
-  await mail.accounts.get(account)
-  await engine.streams.open(streamOf(account))
-  await resumeSignedIn(services, SERVICE, sourcesOf([account]))
+  await requirePermission(services, { account, action })
+  await prepareStream(services, account)
 }
 
 export const cleanUpRoutes = [plan, prove, showProof, start, listRuns, showRun, undo, resume, halt, abandon]

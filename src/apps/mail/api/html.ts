@@ -9,7 +9,7 @@
 import sanitizeHtml from 'sanitize-html'
 import { escapeHtml } from '../../../base/escape-html.ts'
 import type { ParsedAttachment } from '../mime/parsed.ts'
-import { safeStyle } from './style.ts'
+import { safeStyle, words } from './style.ts'
 
 const HTML_CHARS_MAX = 2_000_000
 /** Each costs time; long newsletters have some thousands. */
@@ -98,42 +98,25 @@ export function readable(html: string): string {
 
 const TAG = /<(\/?)([a-z][a-z0-9:-]{0,20})/iy
 /** Nothing can be in them, or the next one of its kind ends them. */
-const ENDED_BY_ITSELF = new Set([
-  ...['area', 'base', 'br', 'col', 'embed', 'hr', 'img', 'input', 'link', 'meta', 'param', 'source', 'wbr'],
-  ...['p', 'li', 'dt', 'dd', 'tr', 'td', 'th', 'thead', 'tbody', 'tfoot', 'option', 'optgroup'],
-])
+const ENDED_BY_ITSELF = new Set(
+  words(`
+  area base br col embed hr img input link meta param source wbr p li dt dd tr td th thead tbody tfoot
+  option optgroup
+`),
+)
 
-const TAGS = [
-  ...['a', 'abbr', 'address', 'article', 'aside', 'b', 'bdi', 'bdo', 'big', 'blockquote', 'br', 'caption'],
-  ...['center', 'cite', 'code', 'col', 'colgroup', 'dd', 'del', 'dfn', 'div', 'dl', 'dt', 'em', 'figcaption'],
-  ...[
-    'figure',
-    'font',
-    'footer',
-    'h1',
-    'h2',
-    'h3',
-    'h4',
-    'h5',
-    'h6',
-    'header',
-    'hr',
-    'i',
-    'img',
-    'ins',
-    'kbd',
-  ],
-  ...['li', 'main', 'mark', 'nav', 'ol', 'p', 'pre', 'q', 's', 'samp', 'section', 'small', 'span', 'strike'],
-  ...['strong', 'sub', 'sup', 'table', 'tbody', 'td', 'tfoot', 'th', 'thead', 'time', 'tr', 'tt', 'u', 'ul'],
-  ...['var', 'wbr'],
-]
+const TAGS = words(`
+  a abbr address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del
+  dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark
+  nav ol p pre q s samp section small span strike strong sub sup table tbody td tfoot th thead time tr
+  tt u ul var wbr
+`)
 
 /** Their content is no text, or means something else to a browser than to the parser here. */
-const DROPPED_WHOLE = [
-  ...['script', 'style', 'textarea', 'option', 'select', 'xmp', 'noscript', 'noembed', 'noframes', 'iframe'],
-  ...['object', 'embed', 'applet', 'title', 'svg', 'math', 'template', 'plaintext', 'audio', 'video'],
-  ...['canvas', 'frameset'],
-]
+const DROPPED_WHOLE = words(`
+  script style textarea option select xmp noscript noembed noframes iframe object embed applet title svg
+  math template plaintext audio video canvas frameset
+`)
 
 const SIZE = /^\d{1,5}(?:\.\d{1,3})?%?$/
 const NUMBER = /^\d{1,5}$/

@@ -3,33 +3,25 @@
  * understood is left out; no value ever loads anything, except backgrounds from https where images are wanted.
  */
 
+/** Of a list that is written as a text. */
+export function words(text: string): string[] {
+  return text.trim().split(/\s+/)
+}
+
 const DECLARATIONS_MAX = 100
 const VALUE_LENGTH_MAX = 500
 const STYLE_LENGTH_MAX = 10_000
 
-const PROPERTIES = new Set([
-  ...[
-    'color',
-    'background',
-    'background-color',
-    'background-image',
-    'background-position',
-    'background-repeat',
-  ],
-  ...['background-size', 'opacity', 'font', 'font-family', 'font-size', 'font-style', 'font-variant'],
-  ...['font-weight', 'line-height', 'letter-spacing', 'word-spacing', 'text-align', 'text-decoration'],
-  ...['text-indent', 'text-transform', 'text-overflow', 'vertical-align', 'white-space', 'word-break'],
-  ...['word-wrap', 'overflow-wrap', 'direction', 'width', 'height', 'min-width', 'max-width', 'min-height'],
-  ...['max-height', 'display', 'float', 'clear', 'overflow', 'box-sizing', 'box-shadow', 'list-style-type'],
-  ...[
-    'list-style-position',
-    'border-collapse',
-    'border-spacing',
-    'table-layout',
-    'caption-side',
-    'empty-cells',
-  ],
-])
+const PROPERTIES = new Set(
+  words(`
+  color background background-color background-image background-position background-repeat
+  background-size opacity font font-family font-size font-style font-variant font-weight line-height
+  letter-spacing word-spacing text-align text-decoration text-indent text-transform text-overflow
+  vertical-align white-space word-break word-wrap overflow-wrap direction width height min-width
+  max-width min-height max-height display float clear overflow box-sizing box-shadow list-style-type
+  list-style-position border-collapse border-spacing table-layout caption-side empty-cells
+`),
+)
 const BOXED = /^(?:margin|padding)(?:-(?:top|right|bottom|left))?$/
 const BORDERED =
   /^border(?:-(?:top|right|bottom|left))?(?:-(?:color|style|width|(?:left|right)-radius|radius))?$/

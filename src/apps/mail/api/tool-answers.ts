@@ -5,7 +5,7 @@ import { oneLine, wholeEnd } from '../../../app/plain-text.ts'
 import { ProblemError } from '../../../app/problem.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { isoTime } from '../../../base/moment.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import type { Address, StoredMessage } from '../message.ts'
 import { messageView } from './message-view.ts'
 import type { MessageSummary, MessageView, SearchAnswer, SearchHitView } from './schemas.ts'
@@ -28,7 +28,7 @@ const FILES_MAX = 20
 const PROBLEMS_MAX = 5
 
 export function hitsAnswer({ items, next, unsearched }: SearchAnswer): ToolAnswer {
-  const count = `${formatCount(items.length)} ${plural(items.length, 'message')}`
+  const count = counted(items.length, 'message')
   const parts: AnswerPart[] = [items.length === 0 ? 'No message matches.' : `${count}.`]
   // First of all, so that it is there also when the rest is cut.
   if (next !== null) parts.push(` There are more: ask again with the cursor ${next}`)
@@ -48,7 +48,7 @@ function whereabouts(summary: MessageSummary): string {
 
 function momentOf({ id, internalMs, attachments, deletedAtMs }: MessageSummary): string {
   const extras = [
-    ...(attachments > 0 ? [`${formatCount(attachments)} ${plural(attachments, 'attachment')}`] : []),
+    ...(attachments > 0 ? [counted(attachments, 'attachment')] : []),
     ...(deletedAtMs === null ? [] : ['no longer in Gmail']),
   ]
   return [isoTime(internalMs), `message ${id}`, ...extras].join(' | ')
@@ -123,7 +123,7 @@ export async function threadAnswer(found: FoundThread, { offset }: { offset: num
   const { opened, messages } = found
   const total = messages.length
   if (offset >= total) {
-    const has = `${formatCount(total)} ${plural(total, 'message')}`
+    const has = counted(total, 'message')
     throw new ProblemError(400, `The conversation has only ${has}.`, {
       code: 'offset-beyond',
       hint: 'Begin with offset 0.',
@@ -132,7 +132,7 @@ export async function threadAnswer(found: FoundThread, { offset }: { offset: num
   const page = messages.slice(offset, offset + THREAD_PAGE)
   const end = offset + page.length
   const { threadId } = messages[0] as StoredMessage
-  const count = `${formatCount(total)} ${plural(total, 'message')}`
+  const count = counted(total, 'message')
   const parts: AnswerPart[] = [`Conversation ${threadId} of ${opened.name}: ${count}, oldest first.`]
   if (page.length < total) parts.push(` These are ${offset + 1} to ${end}.`)
   if (end < total) parts.push(` Go on with the offset ${end}.`)

@@ -91,7 +91,7 @@ export function wantedRun(change: Partial<NewRun> = {}): NewRun {
   return {
     account: ADDRESS,
     action: 'unlabel',
-    label: 'INBOX',
+    label: (change.action ?? 'unlabel') === 'unlabel' ? 'INBOX' : null,
     query: '',
     cutoffMs: CUTOFF_MS,
     messagesMax: null,
@@ -384,6 +384,19 @@ async function storeAll(archive: Archive, mailbox: Mailbox): Promise<void> {
 }
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+/** A run from its start to its end. */
+export async function ran(bench: Bench, change: Partial<NewRun> = {}) {
+  return finished(bench, (await bench.runs.start(wantedRun(change))).id)
+}
+
+/** An undo to its end. */
+export async function undone(bench: Bench, { id }: { id: number }, options: { keepDates?: boolean } = {}) {
+  await bench.runs.undo(id, options)
+  const end = await bench.runs.wait(id, { undo: true })
+  assert.equal(end.end, 'done')
+  return end.run
+}
 
 /** Runs to the end, whatever is needed: with approval, and past failures. */
 export async function finished(bench: Bench, id: number) {

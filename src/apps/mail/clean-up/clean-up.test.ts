@@ -9,8 +9,10 @@ import {
   cleanUpBench,
   finished,
   labelsOf,
+  ran,
   sha256,
   tamper,
+  undone,
   wantedRun,
 } from './clean-up.suite.ts'
 import type { CleanUpPoint } from './jobs.ts'
@@ -18,7 +20,7 @@ import type { CleanUpPoint } from './jobs.ts'
 test('exactly the proven messages leave the inbox, and nothing else about any message changes', async (t) => {
   const bench = await cleanUpBench(t, { old: 12, young: 3 })
   const before = labelsOf(bench)
-  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  const run = await ran(bench)
   assert.deepEqual([run.planned, run.done, run.refused], [12, 12, 0])
   const after = labelsOf(bench)
   for (const id of bench.ids) {
@@ -30,14 +32,14 @@ test('exactly the proven messages leave the inbox, and nothing else about any me
   for (const id of bench.oldIds) {
     assert.ok(!(await bench.account.archive.message(id))!.labelIds.includes('INBOX'), 'the archive knows it')
   }
-  const again = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  const again = await ran(bench)
   assert.equal(again.planned, 0)
 })
 
 test('deleting for good deletes the proven ones, marks them in the archive and keeps their bytes', async (t) => {
   const bench = await cleanUpBench(t, { old: 6, young: 2 })
   const bytes = new Map(bench.oldIds.map((id) => [id, sha256(bench.mailbox.get(id)!.raw())]))
-  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  const run = await bench.runs.start(wantedRun({ action: 'delete', approved: false }))
   const asks = await bench.runs.wait(run.id)
   assert.equal(asks.end, 'asks')
   assert.equal(bench.mailbox.deleted.size, 0, 'nothing happens before the word')
@@ -52,9 +54,9 @@ test('deleting for good deletes the proven ones, marks them in the archive and k
 
 test('a limit and a query bound what is taken', async (t) => {
   const bench = await cleanUpBench(t, { old: 8, young: 0 })
-  const limited = await finished(bench, (await bench.runs.start(wantedRun({ messagesMax: 3 }))).id)
+  const limited = await ran(bench, { messagesMax: 3 })
   assert.equal(limited.done, 3)
-  const found = await finished(bench, (await bench.runs.start(wantedRun({ query: 'subject:number7' }))).id)
+  const found = await ran(bench, { query: 'subject:number7' })
   assert.deepEqual([found.planned, found.done], [1, 1])
   assert.deepEqual(bench.mailbox.get(bench.oldIds[7]!)!.labelIds.has('INBOX'), false)
 })
@@ -65,7 +67,7 @@ test('messages above the watermark, bad, imported or deleted ones are passed ove
     young: 0,
     markS: Math.floor(CUTOFF_MS / 1000) - 100_000_000,
   })
-  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  const run = await ran(bench)
   assert.equal(run.done, 0)
   assert.equal(run.passedOver['above-watermark']?.messages, 6)
 
@@ -73,7 +75,7 @@ test('messages above the watermark, bad, imported or deleted ones are passed ove
   await other.registerBad(other.oldIds[0]!)
   await other.account.archive.apply([{ id: other.oldIds[1]!, historyId: '9'.repeat(18), deletedAtMs: 5 }])
   const imported = await other.importMessage()
-  const second = await finished(other, (await other.runs.start(wantedRun())).id)
+  const second = await ran(other)
   assert.equal(second.done, 4)
   assert.deepEqual(
     Object.entries(second.passedOver)
@@ -91,7 +93,7 @@ test('messages above the watermark, bad, imported or deleted ones are passed ove
 
 test('a watermark that is lower when the batch comes stops what was planned below the old one', async (t) => {
   const bench = await cleanUpBench(t, { old: 4, young: 0 })
-  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  const run = await bench.runs.start(wantedRun({ action: 'delete', approved: false }))
   await bench.runs.wait(run.id)
   await bench.setMark(Math.floor(CUTOFF_MS / 1000) - 100_000_000)
   await bench.runs.approve(run.id)
@@ -104,7 +106,7 @@ test('a message whose bytes in the archive were tampered with is refused, and it
   const bench = await cleanUpBench(t, { old: 5, young: 0 })
   const victim = bench.oldIds[2]!
   await tamper(bench, victim)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  const run = await ran(bench, { action: 'trash' })
   assert.deepEqual([run.done, run.refused], [4, 1])
   const tallies = await (await bench.runs.journal()).tallies(run.id)
   const refused = tallies.find(({ state }) => state === 'refused')
@@ -123,7 +125,7 @@ test('what was starred, relabelled, trashed or deleted between plan and act is r
     string,
     string,
   ]
-  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  const run = await bench.runs.start(wantedRun({ action: 'delete', approved: false }))
   await bench.runs.wait(run.id)
   const own = bench.mailbox.createLabel({ name: 'keep' })
   bench.mailbox.modify(starred, { add: ['STARRED'] })
@@ -151,8 +153,7 @@ for (const action of ['unlabel', 'trash', 'delete'] as const) {
   for (const point of POINTS) {
     test(`a crash of ${action} when it has ${point} ends as if there had been none`, async (t) => {
       const bench = await cleanUpBench(t, { old: 5, young: 2, crashAt: [point] })
-      const label = action === 'unlabel' ? 'INBOX' : null
-      const run = await finished(bench, (await bench.runs.start(wantedRun({ action, label }))).id)
+      const run = await ran(bench, { action })
       assert.equal(bench.crashes, 1)
       assert.deepEqual([run.done, run.refused, run.planned], [5, 0, 5])
       for (const id of bench.ids) {
@@ -170,7 +171,7 @@ for (const action of ['unlabel', 'trash', 'delete'] as const) {
 
 test('a crash while an earlier one is being cleared up ends as if there had been none', async (t) => {
   const bench = await cleanUpBench(t, { old: 5, young: 0, crashAt: ['called', 'finished'] })
-  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  const run = await ran(bench)
   assert.equal(bench.crashes, 2)
   assert.deepEqual([run.done, run.refused], [5, 0])
   assert.equal(bench.calls('messages.batchModify'), 1)
@@ -179,7 +180,7 @@ test('a crash while an earlier one is being cleared up ends as if there had been
 test('an answer that is lost after the call has worked does not repeat the call', async (t) => {
   const bench = await cleanUpBench(t, { old: 5, young: 0 })
   bench.loseAnswers('messages.batchDelete', 1)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  const run = await ran(bench, { action: 'delete' })
   assert.deepEqual([run.done, run.refused], [5, 0])
   assert.equal(bench.mailbox.deleted.size, 5)
 })
@@ -189,7 +190,7 @@ test('what others changed before the archive heard of it is not lost by telling 
   const id = bench.oldIds[0]!
   bench.mailbox.modify(id, { remove: ['UNREAD'] })
   const { historyId } = bench.mailbox.get(id)!
-  await finished(bench, (await bench.runs.start(wantedRun())).id)
+  await ran(bench)
   await bench.account.archive.apply([{ id, historyId: String(historyId), removeLabelIds: ['UNREAD'] }])
   assert.deepEqual((await bench.account.archive.message(id))!.labelIds, [])
 })
@@ -209,11 +210,11 @@ test('a run that was stopped by hand goes on only when it is approved again', as
 
 test('an account has one run at a time, and an abandoned one makes room', async (t) => {
   const bench = await cleanUpBench(t, { old: 3, young: 0 })
-  const first = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  const first = await bench.runs.start(wantedRun({ action: 'delete', approved: false }))
   await assert.rejects(bench.runs.start(wantedRun()), { code: 'run-unfinished' })
   await bench.runs.wait(first.id)
   assert.equal(await bench.runs.abandon(first.id), true)
-  const second = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  const second = await ran(bench)
   assert.equal(second.done, 3)
   assert.equal(bench.mailbox.deleted.size, 0)
 })
@@ -224,7 +225,7 @@ test('a token without the scope stops the run with the reason, and changes nothi
     young: 0,
     scopes: ['https://www.googleapis.com/auth/gmail.modify'],
   })
-  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null }))
+  const run = await bench.runs.start(wantedRun({ action: 'delete' }))
   const end = await bench.runs.wait(run.id)
   assert.equal(end.end, 'stuck')
   assert.match(end.end === 'stuck' ? end.reason : '', /did not allow/)
@@ -242,6 +243,15 @@ test('a batch that fails for a while is tried again, and one that fails for good
   bench.failWith(undefined)
   await bench.runs.resume(run.id)
   assert.equal((await finished(bench, run.id)).done, 4)
+})
+
+test('a run that ended while somebody looked for what is in its way is in no trouble', async (t) => {
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
+  const seen = await bench.runs.start(wantedRun())
+  const end = await finished(bench, seen.id)
+  assert.equal(await bench.runs.trouble(seen), undefined)
+  await undone(bench, end)
+  assert.equal(await bench.runs.trouble({ ...end, undo: 'undoing' }), undefined)
 })
 
 test('a batch waits out an outage that is longer than all its tries, and goes on by itself', async (t) => {

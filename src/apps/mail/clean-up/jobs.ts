@@ -71,11 +71,6 @@ const Batch = z.object({
 export type PlanPayload = z.output<typeof Plan>
 export type BatchPayload = z.output<typeof Batch>
 
-/**
- * A batch is one call. Gmail takes 1,000 ids, but proving that many takes a while, and before a deletion reading their
- * state takes 20 units each and so minutes; with 200 it is fresh when the call is made.
- */
-export const BATCH_MESSAGES = 200
 const BATCHES_AT_ONCE = 4
 /** Takes turns with the fetches of a sync, which goes on for hours, instead of waiting for the last of them. */
 const BATCH_PRIORITY = 1

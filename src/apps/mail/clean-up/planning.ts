@@ -5,8 +5,14 @@ import type { RunRow } from '../store/journal.ts'
 import { addEntries, endPlanning, notePlanned } from '../store/journal-writes.ts'
 import { addPassedOver, candidatePages, Place } from './candidates.ts'
 import { messageStanding } from './examination.ts'
-import { BATCH_MESSAGES, type CleanUpKinds, type PlanPayload } from './jobs.ts'
+import type { CleanUpKinds, PlanPayload } from './jobs.ts'
 import { selectionOf } from './selection.ts'
+
+/**
+ * A batch is one call. Gmail takes 1,000 ids, but proving that many takes a while, and before a deletion reading their
+ * state takes 20 units each and so minutes; with 200 it is fresh when the call is made.
+ */
+const BATCH_MESSAGES = 200
 
 const Progress = z.object({
   place: Place.nullable(),

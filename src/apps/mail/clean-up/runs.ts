@@ -196,7 +196,7 @@ export class CleanUpRuns {
   }
 
   /** Why it does not go on: its stream is paused, or its jobs have failed and none is left. */
-  async trouble({ id, account }: RunRow): Promise<string | undefined> {
+  async trouble({ id, account, state: seen, undo }: RunRow): Promise<string | undefined> {
     const { ledger } = this.#engine
     const stream = streamOf(account)
     const pause = (await ledger.pauses()).find(
@@ -212,7 +212,8 @@ export class CleanUpRuns {
     if (obstacle && (obstacle.where === 'archive' || forMs >= this.#patienceMs)) return obstacle.error.message
     let failed: string | undefined
     for (const kind of [PLAN_KIND, BATCH_KIND]) {
-      for (const state of ['pending', 'claimed', 'failed'] as const) {
+      // One that is claimed at the first look may be tried again at the second.
+      for (const state of ['pending', 'claimed', 'pending', 'failed'] as const) {
         const jobs = await ledger.jobs({ kind, stream, state, limit: JOBS_MAX })
         const own = jobs.filter(({ payload }) => JSON.parse(payload).run === id)
         if (own.length === 0) continue
@@ -220,6 +221,9 @@ export class CleanUpRuns {
         failed = errorOf(own[0]!.error)
       }
     }
+    // It may have ended while it was looked at.
+    const now = await this.get(id)
+    if (now.state !== seen || now.undo !== undo) return undefined
     return failed ?? 'nothing is under way for it'
   }
 

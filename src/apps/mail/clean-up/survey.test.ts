@@ -7,10 +7,11 @@ import {
   type Bench,
   cleanUpBench,
   damageLabels,
-  finished,
   labelsOf,
   MARK_S,
+  ran,
   tamper,
+  undone,
   wantedRun,
 } from './clean-up.suite.ts'
 import { SurveyProgress, surveyFrom, surveyRun } from './survey.ts'
@@ -26,7 +27,7 @@ test('a dry run tells every class and changes nothing', async (t) => {
   const before = labelsOf(bench)
   const look = (depth: 'full' | 'index') =>
     surveyRun({
-      run: wantedRun({ action: 'trash', label: null }),
+      run: wantedRun({ action: 'trash' }),
       depth,
       account: bench.account,
       ledger: bench.engine.ledger,
@@ -72,7 +73,7 @@ function counted({ account: { client } }: Bench): { messages: number; pages: num
 
 const dryRun = (bench: Bench, action: 'trash' | 'delete' = 'trash') =>
   surveyRun({
-    run: wantedRun({ action, label: null }),
+    run: wantedRun({ action }),
     depth: 'full' as const,
     account: bench.account,
     ledger: bench.engine.ledger,
@@ -86,11 +87,10 @@ test('a full dry run and a run that can be undone ask for the history, and for n
   const asked = counted(bench)
   assert.equal((await dryRun(bench, 'delete')).proven.messages, 220)
   assert.deepEqual(asked, { messages: 0, pages: 3 }, 'a page to begin with, and one for each batch of 200')
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  const run = await ran(bench, { action: 'trash' })
   assert.equal(run.done, 220)
   assert.equal(asked.messages, 0)
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.equal(asked.messages, 0)
 })
 
@@ -135,7 +135,7 @@ test('with an expired history, messages that are too new and labels that decide 
 test('a deletion for good asks for each message just before', async (t) => {
   const bench = await cleanUpBench(t, { old: 5, young: 0 })
   const asked = counted(bench)
-  await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  await ran(bench, { action: 'delete' })
   assert.equal(asked.messages, 5)
 })
 
@@ -164,7 +164,7 @@ test('labels that were put back from an older backup are not trusted: each messa
   const survey = await dryRun(bench)
   assert.deepEqual([survey.proven.messages, survey.refused.changed?.messages], [3, 1])
   assert.equal(asked.messages, 4)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  const run = await ran(bench, { action: 'trash' })
   assert.deepEqual([run.done, run.refused], [3, 1])
   assert.ok(!bench.mailbox.get(starred)!.labelIds.has('TRASH'))
 })
@@ -178,7 +178,7 @@ test('a message whose labels in the archive are damaged is refused, whatever hap
   // As the history tells it: what is not known cannot be changed into something that is.
   const { historyId } = await bench.account.client.profile()
   await bench.account.archive.apply([{ id: starred, historyId, addLabelIds: ['IMPORTANT'] }])
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  const run = await ran(bench, { action: 'trash' })
   assert.deepEqual([run.done, run.refused], [1, 2])
   const tallies = await (await bench.runs.journal()).tallies(run.id)
   assert.equal(tallies.find(({ state }) => state === 'refused')?.class, 'unreadable')
@@ -201,7 +201,7 @@ test('a proof that somebody asked for does not wait for the fetches of a sync', 
   const bench = await cleanUpBench(t, { old: 3, young: 0 })
   await bench.keepBusy()
   const wish = { account: ADDRESS, olderThan: '2y', query: '', action: 'trash' } as const
-  const { approved: _, ...run } = wantedRun({ action: 'trash', label: null })
+  const { approved: _, ...run } = wantedRun({ action: 'trash' })
   const { id } = await bench.runs.prove({ wish, run })
   const stateOf = async () => (await bench.runs.proof(id))?.state
   for (let turn = 0; turn < 12_000 && (await stateOf()) === 'running'; turn++) await pause(20)
@@ -211,7 +211,7 @@ test('a proof that somebody asked for does not wait for the fetches of a sync', 
 test('a survey that was interrupted goes on after the last page that it told of', async (t) => {
   const bench = await cleanUpBench(t, { old: 510, young: 1 })
   const input = {
-    run: wantedRun({ action: 'trash', label: null }),
+    run: wantedRun({ action: 'trash' }),
     depth: 'full' as const,
     account: bench.account,
     ledger: bench.engine.ledger,

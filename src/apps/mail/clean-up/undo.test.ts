@@ -10,7 +10,9 @@ import {
   contentsOf,
   finished,
   labelsOf,
+  ran,
   sha256,
+  undone,
   wantedRun,
 } from './clean-up.suite.ts'
 import { REDATED, REWRITTEN, UNDATED } from './reinsertion.ts'
@@ -22,8 +24,7 @@ test('an undo brings every label back as it was, after unlabel and after trash, 
     bench.mailbox.modify(bench.oldIds[0]!, { add: [own.id, 'STARRED'] })
     await bench.resync()
     const before = labelsOf(bench)
-    const label = action === 'unlabel' ? 'INBOX' : null
-    const run = await finished(bench, (await bench.runs.start(wantedRun({ action, label }))).id)
+    const run = await ran(bench, { action })
     assert.equal(run.done, 7)
     assert.notDeepEqual(labelsOf(bench), before)
     await bench.runs.undo(run.id)
@@ -44,10 +45,9 @@ test('an undo brings every label back as it was, after unlabel and after trash, 
 test('an undo of a deletion inserts the same bytes with the date and the labels of before', async (t) => {
   const bench = await cleanUpBench(t, { old: 5, young: 1 })
   const before = contentsOf(bench)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  const run = await ran(bench, { action: 'delete' })
   assert.equal(bench.mailbox.deleted.size, 5)
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.deepEqual(contentsOf(bench), before)
   await bench.runs.undo(run.id)
   await bench.runs.wait(run.id, { undo: true })
@@ -58,12 +58,8 @@ for (const point of ['inserting', 'inserted'] as const) {
   test(`an undo of a deletion that crashes when ${point} inserts nothing twice`, async (t) => {
     const bench = await cleanUpBench(t, { old: 4, young: 1, twins: true, crashAt: [point] })
     const before = contentsOf(bench)
-    const run = await finished(
-      bench,
-      (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id,
-    )
-    await bench.runs.undo(run.id)
-    assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+    const run = await ran(bench, { action: 'delete' })
+    await undone(bench, run)
     assert.equal(bench.crashes, 1)
     assert.deepEqual(contentsOf(bench), before)
   })
@@ -72,7 +68,7 @@ for (const point of ['inserting', 'inserted'] as const) {
 test('an undo covers what a stopped run intended and did, and leaves the rest alone', async (t) => {
   const bench = await cleanUpBench(t, { old: 5, young: 0, stuckAt: 'called' })
   const before = labelsOf(bench)
-  const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
+  const run = await bench.runs.start(wantedRun({ action: 'trash' }))
   await bench.stuck
   assert.notDeepEqual(labelsOf(bench), before)
   await bench.runs.undo(run.id)
@@ -87,12 +83,8 @@ test('where the Date header says another time, an undo keeps the bytes, or the t
   for (const keepDates of [false, true]) {
     const bench = await cleanUpBench(t, { old: 2, young: 0, headerLateMs: 3_600_000 })
     const before = bench.mailbox.get(bench.oldIds[0]!)!
-    const run = await finished(
-      bench,
-      (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id,
-    )
-    await bench.runs.undo(run.id, { keepDates })
-    assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+    const run = await ran(bench, { action: 'delete' })
+    await undone(bench, run, { keepDates })
     const [restored] = await newOnes(bench)
     assert.equal(restored?.internalMs, before.internalMs + (keepDates ? 0 : 3_600_000))
     assert.equal(restored?.raw().equals(before.raw()), !keepDates)
@@ -113,9 +105,8 @@ test('a message without a date in it is inserted again as it is and said to be o
   await bench.resync()
   const { archive } = bench.account
   const before = await archive.message([...bench.mailbox.dump()][0]!.id)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  const run = await ran(bench, { action: 'delete' })
+  await undone(bench, run)
   const [restored] = [...bench.mailbox.dump()].filter(({ deleted }) => !deleted)
   assert.ok(restored!.internalMs > internalMs)
   const after = (await archive.message(restored!.id))!
@@ -130,7 +121,7 @@ test('a message without a date in it is inserted again as it is and said to be o
 test('what an undo inserted and failed to take in is not listed as if it were stored, and the next undo takes it in', async (t) => {
   const bench = await cleanUpBench(t, { old: 1, young: 0 })
   const { archive, client } = bench.account
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  const run = await ran(bench, { action: 'delete' })
   const get = client.get.bind(client)
   client.get = () => Promise.reject(new TidemarkError('refused', { kind: 'permanent' }))
   await bench.runs.undo(run.id)
@@ -139,8 +130,7 @@ test('what an undo inserted and failed to take in is not listed as if it were st
   assert.equal((await bench.tables.listed(ADDRESS, [restored!.id])).size, 0)
   assert.equal((await bench.runs.get(run.id)).undo, 'undoing')
   client.get = get
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.equal((await archive.message(restored!.id))?.deletedAtMs, null)
   assert.equal((await bench.tables.listed(ADDRESS, [restored!.id])).size, 1)
 })
@@ -149,12 +139,8 @@ for (const crashAt of [[], ['inserted'], ['reinserted']] as const) {
   test(`what an undo inserted again is in the archive once, under its new id${crashAt.length > 0 ? `, also after a crash when ${crashAt[0]}` : ''}`, async (t) => {
     const bench = await cleanUpBench(t, { old: 3, young: 1, headerLateMs: 86_400_000 * 400, crashAt })
     const { archive } = bench.account
-    const run = await finished(
-      bench,
-      (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id,
-    )
-    await bench.runs.undo(run.id)
-    assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+    const run = await ran(bench, { action: 'delete' })
+    await undone(bench, run)
     await bench.engine.drained()
     const all = [...bench.mailbox.dump()]
     const there = all.filter(({ deleted }) => !deleted)
@@ -189,10 +175,9 @@ test('on PostgreSQL a run that crashes and its undo that crashes end as if they 
   })
   t.after(() => database.drop())
   const before = contentsOf(bench)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  const run = await ran(bench, { action: 'delete' })
   assert.deepEqual([run.done, bench.mailbox.deleted.size, bench.calls('messages.batchDelete')], [4, 4, 1])
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.equal(bench.crashes, 2)
   assert.deepEqual(contentsOf(bench), before)
 })
@@ -200,23 +185,21 @@ test('on PostgreSQL a run that crashes and its undo that crashes end as if they 
 test('messages that left the trash for good are inserted again by an undo', async (t) => {
   const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const before = contentsOf(bench)
-  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  const run = await ran(bench, { action: 'trash' })
   bench.mailbox.delete(bench.oldIds[1]!)
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.deepEqual(contentsOf(bench), before)
 })
 
 test('what others delete while a trash run is about to call is not inserted again by its undo', async (t) => {
   const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'intended' })
-  const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
+  const run = await bench.runs.start(wantedRun({ action: 'trash' }))
   await bench.stuck
   bench.mailbox.delete(bench.oldIds[2]!)
   bench.unstick()
   const end = await finished(bench, run.id)
   assert.deepEqual([end.done, end.refused], [3, 1])
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   const there = [...bench.mailbox.dump()].filter((message) => !message.deleted)
   assert.deepEqual(there.map(({ id }) => id).sort(), bench.oldIds.toSpliced(2, 1).sort())
   for (const { labels } of there) assert.ok(labels.includes('INBOX') && !labels.includes('TRASH'))
@@ -225,21 +208,20 @@ test('what others delete while a trash run is about to call is not inserted agai
 test('what others delete is seen also where each message was asked for, and has not changed for longer than the history goes', async (t) => {
   const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'intended' })
   bench.mailbox.expireHistory()
-  const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
+  const run = await bench.runs.start(wantedRun({ action: 'trash' }))
   await bench.stuck
   bench.mailbox.delete(bench.oldIds[2]!)
   bench.unstick()
   const end = await finished(bench, run.id)
   assert.deepEqual([end.done, end.refused], [3, 1])
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.equal([...bench.mailbox.dump()].filter(({ deleted }) => !deleted).length, 3, 'inserted again')
 })
 
 test('what left the trash before a stopped run was seen to have put it there is inserted again by its undo', async (t) => {
   const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'called' })
   const before = contentsOf(bench)
-  const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
+  const run = await bench.runs.start(wantedRun({ action: 'trash' }))
   await bench.stuck
   bench.mailbox.delete(bench.oldIds[2]!)
   await bench.runs.undo(run.id)
@@ -250,10 +232,9 @@ test('what left the trash before a stopped run was seen to have put it there is 
 
 test('what others delete after its label was taken off is not inserted again by the undo', async (t) => {
   const bench = await cleanUpBench(t, { old: 3, young: 0 })
-  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  const run = await ran(bench)
   bench.mailbox.delete(bench.oldIds[0]!)
-  await bench.runs.undo(run.id)
-  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  await undone(bench, run)
   assert.equal([...bench.mailbox.dump()].filter((message) => !message.deleted).length, 2)
 })
 

@@ -4,7 +4,9 @@ import { type CliContext, type ExitCode, exitCodes } from '../../../app/command.
 import { lookAtLedger } from '../../../app/with-ledger.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
+import { minuteText } from '../../../base/moment.ts'
+import { counted, plural } from '../../../base/wording.ts'
+import { parseId } from '../../../cli/output/input.ts'
 import type { Output } from '../../../cli/output/output.ts'
 import type { Survey } from '../clean-up/survey.ts'
 import {
@@ -73,7 +75,7 @@ function printRuns({ output }: CliContext, rows: readonly RunRow[]): void {
   output.listing({
     columns: [
       { title: 'run', value: ({ id }) => id, align: 'right' },
-      { title: 'started', value: ({ createdAtMs }) => timeText(createdAtMs) },
+      { title: 'started', value: ({ createdAtMs }) => minuteText(createdAtMs) },
       { title: 'account', value: ({ account }) => account },
       { title: 'action', value: ({ action }) => action },
       { title: 'state', value: ({ state, undo }) => undo ?? state },
@@ -89,10 +91,7 @@ function printRuns({ output }: CliContext, rows: readonly RunRow[]): void {
 }
 
 export function parseRun(text: string): number {
-  if (/^#?\d{1,15}$/.test(text) && Number(text.replace('#', '')) >= 1) return Number(text.replace('#', ''))
-  throw new UsageError(`"${text}" is not the number of a clean-up.`, {
-    hint: 'Give it as tidemark mail clean-runs shows it, such as 3.',
-  })
+  return parseId(text, 'clean-up', 'mail clean-runs')
 }
 
 export function printSurvey(
@@ -115,7 +114,7 @@ export function printSurvey(
   output.line(
     markS === null
       ? 'Nothing is complete yet: run tidemark mail sync first.'
-      : `Complete up to ${timeText(markS * 1000)}.`,
+      : `Complete up to ${minuteText(markS * 1000)}.`,
   )
   noteUnsearched(output, unsearched)
 }
@@ -267,9 +266,5 @@ function noteUnsearched(output: Output, shards: readonly string[]): void {
 }
 
 function count(n: number): string {
-  return `${formatCount(n)} ${plural(n, 'message')}`
-}
-
-export function timeText(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  return counted(n, 'message')
 }

@@ -2,20 +2,17 @@
 
 import { stoppable } from '../../../app/cli/sync.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
-import { resumeSignedIn } from '../../../app/signed-in.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { didYouMean } from '../../../cli/output/input.ts'
 import { type Lines, readLines } from '../../../cli/output/prompt.ts'
-import { GMAIL, readSecret } from '../../../cloud/gmail/account.ts'
-import { type GmailAction, requireScope } from '../../../cloud/gmail/auth.ts'
-import { SERVICE, sourcesOf, streamOf } from '../account.ts'
-import { confirmationText, cutoffOf } from '../clean-up/cutoff.ts'
+import { confirmationText } from '../clean-up/cutoff.ts'
 import { CleanUpRuns, type RunEnd } from '../clean-up/runs.ts'
-import { labelIdsOf, understoodQuery } from '../clean-up/selection.ts'
+import { labelIdsOf } from '../clean-up/selection.ts'
 import { surveyRun } from '../clean-up/survey.ts'
-import { type ArchiveAction, INBOX } from '../clean-up/verdict.ts'
+import type { ArchiveAction } from '../clean-up/verdict.ts'
+import { prepareStream, requirePermission, wishedRun } from '../clean-up/wish.ts'
 import type { MailRuntime } from '../runtime.ts'
 import type { NewRun, RunRow } from '../store/journal.ts'
 import {
@@ -29,7 +26,7 @@ import {
   undoNotice,
   undoSummary,
 } from './clean-report.ts'
-import { chosen, withMail } from './context.ts'
+import { chosen, onlyOne, withMail } from './context.ts'
 
 export type CleanOptions = {
   account?: string
@@ -129,10 +126,8 @@ export async function undoCleanUp(
       async (stop) => {
         const runs = runsOf(opened)
         const run = await runs.get(id)
-        await checkScope(context, opened, {
-          account: run.account,
-          action: run.action === 'delete' ? 'insert' : run.action,
-        })
+        const action = run.action === 'delete' ? 'insert' : run.action
+        await requirePermission(opened, { account: run.account, action })
         if (run.action !== 'unlabel') context.output.note(undoNotice(run, options))
         // Before the engine starts: it would first go on with what is to be undone.
         await runs.undo(id, options)
@@ -191,7 +186,7 @@ async function startOrLook(session: Session, options: CleanOptions): Promise<voi
     context.exitCode = surveyExitCode(survey)
     return
   }
-  await checkScope(context, opened, wanted)
+  await requirePermission(opened, wanted)
   await opened.mail.accounts.get(wanted.account)
   // Before the engine starts: it would first go on with an unfinished run.
   const run = await runs.start(wanted)
@@ -200,7 +195,7 @@ async function startOrLook(session: Session, options: CleanOptions): Promise<voi
 }
 
 async function resume(session: Session, options: CleanOptions): Promise<void> {
-  const { context, opened, runs } = session
+  const { opened, runs } = session
   const run =
     options.resume === true
       ? await unfinishedRun(session, options)
@@ -210,7 +205,7 @@ async function resume(session: Session, options: CleanOptions): Promise<void> {
       hint: run.undo === 'undoing' ? `Its undo goes on with: tidemark mail clean-undo ${run.id}` : undefined,
     })
   }
-  await checkScope(context, opened, run)
+  await requirePermission(opened, run)
   await startEngine(opened, run.account)
   await follow(session, await runs.resume(run.id), options)
 }
@@ -300,11 +295,7 @@ function whenStopped(stop: AbortSignal, hint: string): Promise<never> {
   })
 }
 
-function unfinished(
-  context: CliContext,
-  end: Exclude<RunEnd, { end: 'asks' }> | RunEnd,
-  again: string,
-): void {
+function unfinished(context: CliContext, end: RunEnd, again: string): void {
   const { run } = end
   const about = run.undo === 'undoing' ? `${formatCount(run.undone)} undone` : runSummary(run)
   switch (end.end) {
@@ -327,32 +318,18 @@ function unfinished(
 }
 
 async function runWanted(opened: MailRuntime, options: CleanOptions): Promise<NewRun> {
-  const account = onlyOne(chosen(opened.mail.accounts, options))
-  const nowMs = systemClock.now()
-  const { action, limit } = options
-  return {
-    account,
-    action,
-    // A query that cannot be read is told now, and not by a job.
-    query: await understoodQuery(opened.mail.tables, options.query ?? '', { now: nowMs, me: account }),
-    label: action === 'unlabel' ? await labelIdOf(opened, account, options.label) : null,
-    cutoffMs: cutoffOf(options.olderThan!, nowMs),
-    messagesMax: limit ?? null,
-    approved: action !== 'delete' || options.yes === true,
-  }
+  const { name: account } = onlyOne(chosen(opened.mail.accounts, options).map((name) => ({ name })))
+  const { action, limit, query = '', olderThan = '', label: name } = options
+  const label = name === undefined ? undefined : await labelIdOf(opened, account, name)
+  const run = await wishedRun(
+    opened,
+    { account, action, olderThan, query },
+    { nowMs: systemClock.now(), ...(label !== undefined && { label }) },
+  )
+  return { ...run, messagesMax: limit ?? null, approved: action !== 'delete' || options.yes === true }
 }
 
-function onlyOne(names: readonly string[]): string {
-  if (names.length === 1) return names[0]!
-  throw new UsageError('Which account is meant?', { hint: `Say it with --account: ${names.join(', ')}.` })
-}
-
-async function labelIdOf(
-  { mail: { tables } }: MailRuntime,
-  account: string,
-  name: string | undefined,
-): Promise<string> {
-  if (name === undefined) return INBOX
+async function labelIdOf({ mail: { tables } }: MailRuntime, account: string, name: string): Promise<string> {
   const ids = await labelIdsOf(tables, account)
   const id = ids.get(name.toLowerCase())
   if (id !== undefined) return id
@@ -362,27 +339,9 @@ async function labelIdOf(
   })
 }
 
-/** Before anything happens: an account that does not allow it is told so, and how to allow it. */
-async function checkScope(
-  context: CliContext,
-  { accounts, home }: MailRuntime,
-  { account, action }: { account: string; action: GmailAction },
-): Promise<void> {
-  const { openVault } = await import('../../../base/vault.ts')
-  const row = await accounts.find(GMAIL, account)
-  if (!row) throw new UsageError(`The account ${account} is not connected any more.`)
-  const vault = await openVault({ env: context.env, home })
-  const { scopes } = await readSecret({ accounts, vault, account: row })
-  requireScope(account, scopes, action)
-}
-
 async function startEngine(opened: MailRuntime, account: string): Promise<void> {
-  const { engine, mail } = opened
-  // What cannot be opened is found now, and not by a job.
-  await mail.accounts.get(account)
-  await engine.streams.open(streamOf(account))
-  await resumeSignedIn(opened, SERVICE, sourcesOf([account]))
-  await engine.start()
+  await prepareStream(opened, account)
+  await opened.engine.start()
 }
 
 function pacedNotes({ output }: CliContext): (run: RunRow) => void {

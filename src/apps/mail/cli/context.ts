@@ -37,10 +37,10 @@ export async function withMailArchive<T>(
   })
 }
 
-export function onlyOne(archives: readonly OpenedArchive[]): OpenedArchive {
-  const [first, ...others] = archives
+export function onlyOne<Named extends { name: string }>(all: readonly Named[]): Named {
+  const [first, ...others] = all
   if (first && others.length === 0) return first
-  throw severalAccounts(archives.map(({ name }) => name))
+  throw severalAccounts(all.map(({ name }) => name))
 }
 
 function severalAccounts(names: readonly string[]): UsageError {

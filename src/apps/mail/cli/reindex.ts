@@ -2,7 +2,7 @@
 import { stoppable } from '../../../app/cli/sync.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import type { Archive } from '../store/contract.ts'
 import { withMailArchive } from './context.ts'
 import { checkShards } from './verify.ts'
@@ -25,10 +25,10 @@ export async function reindexMail(context: CliContext, flags: ReindexFlags): Pro
     if (output.json) output.value(all)
     else
       for (const { account, messages, damaged } of all) {
-        output.line(`${account}: ${formatCount(messages)} ${plural(messages, 'message')} indexed anew`)
+        output.line(`${account}: ${counted(messages, 'message')} indexed anew`)
         if (damaged.length > 0)
           output.line(
-            `  ${formatCount(damaged.length)} ${plural(damaged.length, 'message')} cannot be read. Run: tidemark mail verify --repair`,
+            `  ${counted(damaged.length, 'message')} cannot be read. Run: tidemark mail verify --repair`,
           )
       }
     if (all.some(({ damaged }) => damaged.length > 0)) context.exitCode = exitCodes.failure

@@ -3,8 +3,8 @@
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
-import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural, shellWord } from '../../../base/wording.ts'
+import { formatBytes } from '../../../base/format.ts'
+import { counted, shellWord } from '../../../base/wording.ts'
 import { escapeControl } from '../../../cli/output/escape.ts'
 import { didYouMean } from '../../../cli/output/input.ts'
 import { textWidth, truncate } from '../../../cli/output/text-width.ts'
@@ -54,7 +54,7 @@ async function printCount(context: CliContext, asked: readonly AccountQuery[]): 
     unsearched.push(...counted.unsearched.map((one) => ({ account: opened.name, ...one })))
   }
   if (output.json) output.value({ understood: understoodOf(asked), messages, bytes, unsearched })
-  else output.line(`${formatCount(messages)} ${plural(messages, 'message')}, ${formatBytes(bytes)}`)
+  else output.line(`${counted(messages, 'message')}, ${formatBytes(bytes)}`)
   noteUnsearched(context, unsearched)
   if (messages === 0) noteUnknownLabels(context, asked)
 }

@@ -1,16 +1,15 @@
 /** The frontier as a picture: one character for each slice, and between them up to where it is complete. */
 
 import type { CliContext } from '../../../app/command.ts'
+import { segmentsOf } from '../../../app/sources.ts'
 import { formatCount } from '../../../base/format.ts'
 import { isoTime } from '../../../base/moment.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import type { SegmentRow } from '../../../ledger/contract.ts'
-import type { Ledger } from '../../../ledger/ledger.ts'
 import { streamOf } from '../account.ts'
 import { watermarkOf } from '../watermark.ts'
 import { withMailArchive } from './context.ts'
 
-const PAGE = 1_000
 /** More slices than this are drawn several to a character, the least settled one showing. */
 const LINES_MAX = 40
 
@@ -25,7 +24,7 @@ export async function showSlices(
       const stream = await ledger.stream(streamOf(name))
       const { markS, asOfMs } = await watermarkOf(ledger, stream, await mail.tables.findMailbox(name))
       const asOf = markS > 0 && asOfMs !== null ? isoTime(asOfMs) : null
-      const slices = await readSlices(ledger, stream.id)
+      const slices = await segmentsOf(ledger, stream.id)
       if (output.json)
         all.push({
           account: name,
@@ -38,17 +37,6 @@ export async function showSlices(
     }
     if (output.json) output.value(all)
   })
-}
-
-async function readSlices(ledger: Ledger, streamId: number): Promise<SegmentRow[]> {
-  const slices: SegmentRow[] = []
-  let fromAt = Number.MIN_SAFE_INTEGER
-  for (;;) {
-    const page = await ledger.segments(streamId, { fromAt, limit: PAGE })
-    slices.push(...page)
-    if (page.length < PAGE) return slices
-    fromAt = page.at(-1)!.to_at
-  }
 }
 
 type Sign = '#' | '=' | '.' | '!'
@@ -90,7 +78,7 @@ function drawSlices(
   const settled = slices.filter(({ state }) => state === 'settled').length
   const under = slices.filter((slice) => sliceSign(slice) === '=').length
   output.line(
-    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; complete up to ${positionTime(markAt) ?? 'nothing yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
+    `${name}: ${counted(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; complete up to ${positionTime(markAt) ?? 'nothing yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
   )
   for (const line of picture(slices, markAt, Math.max(20, Math.min(output.width, 120) - 2)))
     output.line(`  ${line}`)

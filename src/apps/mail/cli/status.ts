@@ -6,7 +6,7 @@ import { systemClock } from '../../../base/clock.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted, plural } from '../../../base/wording.ts'
 import { mailApp } from '../app.ts'
 import { noticeLosses } from '../losses.ts'
 import { totalsText } from '../mailbox-totals.ts'
@@ -62,8 +62,6 @@ async function archiveFiles({ mail }: MailRuntime, name: string): Promise<Files>
   }
 }
 
-const many = (n: number, what: string): string => `${formatCount(n)} ${plural(n, what)}`
-
 function* statusLines(row: Row, now: number): Generator<string> {
   yield* headLines(row, now)
   const asOf = row.watermarkAsOfMs === null ? '' : `, of the mailbox as of ${isoTime(row.watermarkAsOfMs)}`
@@ -75,15 +73,15 @@ function* statusLines(row: Row, now: number): Generator<string> {
     yield `  in Gmail   ${text} (${distance(row.gmail.atMs, now)})`
   }
   yield `  slices     ${formatCount(row.settledSlices)} of ${formatCount(row.slices)} settled`
-  if (row.unbalanced > 0) yield `  WRONG      ${many(row.unbalanced, 'slice')} whose counts do not agree`
+  if (row.unbalanced > 0) yield `  WRONG      ${counted(row.unbalanced, 'slice')} whose counts do not agree`
   const files = [...row.shards, ...row.attachmentFiles]
   const fileBytes = files.reduce((sum, file) => sum + file.fileBytes, 0)
   const rawBytes = row.shards.reduce((sum, shard) => sum + shard.rawBytes, 0)
   if (!row.archiveProblem)
-    yield `  archive    ${many(files.length, 'file')}, ${formatBytes(fileBytes)} for ${formatBytes(rawBytes)} of mail`
+    yield `  archive    ${counted(files.length, 'file')}, ${formatBytes(fileBytes)} for ${formatBytes(rawBytes)} of mail`
   const fewer = fewerThanStored(row)
   if (fewer > 0)
-    yield `  WRONG      the archive has ${many(fewer, 'message')} fewer than were stored in it. Run: tidemark mail verify --repair`
+    yield `  WRONG      the archive has ${counted(fewer, 'message')} fewer than were stored in it. Run: tidemark mail verify --repair`
   yield* missingLines(row)
   yield* damageLines(row)
   if (row.checkedAtMs !== null) yield `  checked    ${distance(row.checkedAtMs, now)}`
@@ -121,14 +119,14 @@ function fewerThanStored({ stored, shards, archiveProblem }: Row): number {
 
 function* missingLines({ missing, lost, lostImports }: Row): Generator<string> {
   if (missing > 0) {
-    const are = `${many(missing, 'message')} ${plural(missing, 'is', 'are')}`
+    const are = `${counted(missing, 'message')} ${plural(missing, 'is', 'are')}`
     yield `  MISSING    ${are} not in the archive any more: was an older copy of a file put back?`
     yield `             The next sync fetches ${plural(missing, 'it', 'them')} again: tidemark mail sync`
   }
   if (lost > 0)
-    yield `  LOST       ${many(lost, 'message')} that ${plural(lost, 'was', 'were')} stored: neither the archive nor Gmail has ${plural(lost, 'it', 'them')} any more`
+    yield `  LOST       ${counted(lost, 'message')} that ${plural(lost, 'was', 'were')} stored: neither the archive nor Gmail has ${plural(lost, 'it', 'them')} any more`
   if (lostImports > 0)
-    yield `  LOST       ${many(lostImports, 'imported message')} ${plural(lostImports, 'is', 'are')} not in the archive any more: import ${plural(lostImports, 'it', 'them')} again`
+    yield `  LOST       ${counted(lostImports, 'imported message')} ${plural(lostImports, 'is', 'are')} not in the archive any more: import ${plural(lostImports, 'it', 'them')} again`
 }
 
 function brokenFiles({ shards, attachmentFiles }: Row): (ShardInfo | AttachmentFileInfo)[] {

@@ -4,7 +4,7 @@ import { stoppable } from '../../../app/cli/sync.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted } from '../../../base/wording.ts'
 import { parseQuery } from '../query/parse.ts'
 import { type ExportReport, exportMessages } from '../transfer/export.ts'
 import type { ExportFormat } from '../transfer/formats.ts'
@@ -40,8 +40,7 @@ export async function importMail(context: CliContext, path: string, flags: Impor
           clock: systemClock,
           labels,
           signal,
-          onProgress: ({ read, bytes }) =>
-            note(`${formatCount(read)} ${plural(read, 'message')} read, ${formatBytes(bytes)} …`),
+          onProgress: ({ read, bytes }) => note(`${counted(read, 'message')} read, ${formatBytes(bytes)} …`),
         }),
       { hint: '', reason: 'The import was stopped. Start it again to go on.' },
     )
@@ -75,7 +74,7 @@ export async function exportMail(context: CliContext, flags: ExportFlags): Promi
           labelNames,
           signal,
           onProgress: ({ messages, bytes }) =>
-            note(`${formatCount(messages)} ${plural(messages, 'message')} written, ${formatBytes(bytes)} …`),
+            note(`${counted(messages, 'message')} written, ${formatBytes(bytes)} …`),
         }),
       { hint: '', reason: 'The export was stopped, and nothing was written.' },
     )
@@ -87,7 +86,7 @@ export async function exportMail(context: CliContext, flags: ExportFlags): Promi
 
 function printImport({ output }: CliContext, report: ImportReport): void {
   const { read, bytes, added, known, ignored, damaged } = report
-  output.line(`${formatCount(read)} ${plural(read, 'message')} read (${formatBytes(bytes)})`)
+  output.line(`${counted(read, 'message')} read (${formatBytes(bytes)})`)
   output.line(`${formatCount(added)} added, ${formatCount(known)} known already`)
   if (ignored > 0) {
     const reasons = Object.entries(report.ignoredByReason).map(([reason, n]) => `${formatCount(n)} ${reason}`)
@@ -110,9 +109,7 @@ function printImport({ output }: CliContext, report: ImportReport): void {
 
 function printExport({ output }: CliContext, target: string, report: ExportReport): void {
   const { messages, bytes, failed, unsearched } = report
-  output.line(
-    `${formatCount(messages)} ${plural(messages, 'message')} (${formatBytes(bytes)}) written to ${target}`,
-  )
+  output.line(`${counted(messages, 'message')} (${formatBytes(bytes)}) written to ${target}`)
   if (failed > 0) {
     output.note(`${formatCount(failed)} could not be read from the archive, and are missing:`)
     nameSome(

@@ -5,7 +5,7 @@ import type { Checking, Verifying, VerifyPart } from '../../../app/cli/verify.ts
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
-import { plural } from '../../../base/wording.ts'
+import { counted, plural } from '../../../base/wording.ts'
 import { request } from '../../../engine/kinds.ts'
 import { streamOf } from '../account.ts'
 import { chunksOf } from '../plan.ts'
@@ -118,7 +118,7 @@ async function repair({ output }: CliContext, opened: MailRuntime, report: Verif
     for await (const _ of archive.reindex({
       only: new Map([...only].map(([shard, all]) => [shard, all.map(({ id }) => id)])),
     }));
-    const texts = `${formatCount(derived.length)} ${plural(derived.length, 'message')}`
+    const texts = counted(derived.length, 'message')
     output.note(`${account}: texts and index of ${texts} were written anew from the bytes`)
   }
   const damaged = wrong.filter(({ state }) => state !== 'differs').map(({ id }) => id)
@@ -138,8 +138,7 @@ async function repair({ output }: CliContext, opened: MailRuntime, report: Verif
     )
   }
   for (const { file, saved } of await archive.salvage()) {
-    if (saved > 0)
-      output.note(`${formatCount(saved)} ${plural(saved, 'message')} could be taken over from ${file}`)
+    if (saved > 0) output.note(`${counted(saved, 'message')} could be taken over from ${file}`)
   }
   await engine.write({
     jobs: [
@@ -160,7 +159,7 @@ async function repair({ output }: CliContext, opened: MailRuntime, report: Verif
 function printReport(context: CliContext, report: VerifyReport): void {
   const { output } = context
   const { damaged, cloud, cloudProblem, shards } = report
-  const many = (n: number): string => `${formatCount(n)} ${plural(n, 'message')}`
+  const many = (n: number): string => counted(n, 'message')
   output.line(`${report.account}: ${many(report.messages)} read, ${formatBytes(report.bytes)}`)
   const broken = shards.filter(({ state }) => state !== 'ok')
   for (const { name, state, detail } of broken) output.line(`  ${detail ?? `${name}.db is ${state}.`}`)
@@ -182,7 +181,7 @@ function printReport(context: CliContext, report: VerifyReport): void {
   if (!cloud) return
   const missing = cloud.missing.length
   output.line(
-    `  Gmail lists ${many(cloud.listed)} in ${formatCount(cloud.slices)} ${plural(cloud.slices, 'slice')}; ${missing === 0 ? 'all are stored' : `${formatCount(cloud.stored)} are stored, ${formatCount(missing)} ${plural(missing, 'is', 'are')} not`}`,
+    `  Gmail lists ${many(cloud.listed)} in ${counted(cloud.slices, 'slice')}; ${missing === 0 ? 'all are stored' : `${formatCount(cloud.stored)} are stored, ${formatCount(missing)} ${plural(missing, 'is', 'are')} not`}`,
   )
   list(output, cloud.missing, (id) => `${id} is missing`)
   const more = cloud.vanished.length

@@ -8,7 +8,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { ArchiveMark } from './contract.ts'
-import { fromJson, type MailboxRow } from './tables.ts'
+import type { MailboxRow } from './tables.ts'
 
 export type MissingState = 'noted' | 'asked' | 'lost' | 'import'
 
@@ -165,4 +165,11 @@ export async function noteCompared(
   { older, compared }: { older: number; compared: number },
 ): Promise<void> {
   await tx.run(`UPDATE mail_boxes SET older = ? WHERE account = ? AND older = ?`, [older, account, compared])
+}
+
+/** The texts of a list, which is given as JSON. */
+export function fromJson(tx: Tx, column = 'value'): string {
+  return tx.dialect === 'sqlite'
+    ? `SELECT value AS ${column} FROM json_each(?)`
+    : `SELECT value AS ${column} FROM json_array_elements_text(?::json)`
 }

@@ -8,7 +8,7 @@
  */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
-import { fromJson } from './tables.ts'
+import { fromJson } from './missing-messages.ts'
 
 /** Fetches outside of slices were all that told of them before: those that have not ended well are taken over. */
 export function staleSchema(dialect: Tx['dialect'], integer: string): string[] {

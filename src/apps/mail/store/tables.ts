@@ -6,7 +6,7 @@ import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Verification } from '../message.ts'
-import { missingSchema } from './missing-messages.ts'
+import { fromJson, missingSchema } from './missing-messages.ts'
 import { staleSchema } from './stale-labels.ts'
 
 export type MailboxRow = {
@@ -250,10 +250,4 @@ export async function holdWatermark(tx: Tx, account: string, markS: number): Pro
 
 export async function noteChoices(tx: Tx, account: string, choices: object): Promise<void> {
   await tx.run(`UPDATE mail_boxes SET choices = ? WHERE account = ?`, [JSON.stringify(choices), account])
-}
-
-export function fromJson(tx: Tx, column = 'value'): string {
-  return tx.dialect === 'sqlite'
-    ? `SELECT value AS ${column} FROM json_each(?)`
-    : `SELECT value AS ${column} FROM json_array_elements_text(?::json)`
 }

@@ -94,7 +94,11 @@ describe('a stranger', () => {
     await enter(clientId, clientSecret)
     await steps.nth(4).getByText('The id and the secret are accepted.').waitFor()
     await steps.nth(3).getByText('The browser may be sent back').waitFor()
-    assert.equal(await page.getByLabel('Client secret').inputValue(), '', 'the secret does not stay on the page')
+    assert.equal(
+      await page.getByLabel('Client secret').inputValue(),
+      '',
+      'the secret does not stay on the page',
+    )
     await checkAccessible(page)
     await page.setViewportSize({ width: NARROW_PX, height: 800 })
     await checkNoSideScroll(page)
@@ -116,7 +120,10 @@ describe('a stranger', () => {
     await toSettings(page)
     await region(page, 'OneDrive').getByRole('link', { name: 'Set up OneDrive' }).click()
     await page.getByText('http://localhost/oauth/onedrive/callback').waitFor()
-    await page.getByRole('button', { name: /^Copy redirect address/ }).first().waitFor()
+    await page
+      .getByRole('button', { name: /^Copy redirect address/ })
+      .first()
+      .waitFor()
     await page.getByLabel('Application (client) ID').fill(files.site.sim.onedrive.clientId)
     await page.getByRole('button', { name: 'Check and keep' }).click()
     await page.getByText('Microsoft knows the app.').waitFor()

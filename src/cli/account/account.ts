@@ -172,10 +172,10 @@ function registerSetup(account: Command, context: CliContext): void {
     .description('set up the client with which accounts of a service are connected')
     .addArgument(new Argument('<service>', 'of what').choices(services.map(({ name }) => name)))
     .addOption(
-      new Option('--file <file>', 'the JSON file of the client, where the service lets it be downloaded').conflicts([
-        'check',
-        'forget',
-      ]),
+      new Option(
+        '--file <file>',
+        'the JSON file of the client, where the service lets it be downloaded',
+      ).conflicts(['check', 'forget']),
     )
     .addOption(
       new Option('--check', 'only ask the service about the client that holds now').conflicts('forget'),

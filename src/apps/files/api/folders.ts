@@ -19,10 +19,10 @@ import { allowedPlace } from './folder-place.ts'
 import { elsewhere, folderPairRow, folderParams, isHere, lookedInto } from './inputs.ts'
 import { type FilesServices, route } from './route.ts'
 import {
+  drivesSchema,
   type FilesSnapshot,
   type FolderSettings,
   type FolderView,
-  drivesSchema,
   folderSchema,
   folderSettingsSchema,
   reportedSchema,

@@ -154,7 +154,7 @@ describe('a stranger', () => {
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByText('This folder is paused').waitFor({ state: 'detached' })
     await files.site.post('/api/files/folders/Cloud/sync')
-    await page.getByText('1 conflict to decide').waitFor()
+    await page.getByText('1 conflict to decide', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'See the conflicts' }).click()
     await page.getByRole('link', { name: 'Plans/garden.txt' }).click()
     await page.getByRole('button', { name: 'Keep the one in the folder' }).click()

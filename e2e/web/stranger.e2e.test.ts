@@ -94,7 +94,11 @@ describe('a stranger', () => {
     await enter(clientId, clientSecret)
     await steps.nth(4).getByText('The id and the secret are accepted.').waitFor()
     await steps.nth(3).getByText('The browser may be sent back').waitFor()
-    assert.equal(await page.getByLabel('Client secret').inputValue(), '', 'the secret does not stay on the page')
+    assert.equal(
+      await page.getByLabel('Client secret').inputValue(),
+      '',
+      'the secret does not stay on the page',
+    )
     await checkAccessible(page)
     await page.setViewportSize({ width: NARROW_PX, height: 800 })
     await checkNoSideScroll(page)
@@ -116,7 +120,10 @@ describe('a stranger', () => {
     await toSettings(page)
     await region(page, 'OneDrive').getByRole('link', { name: 'Set up OneDrive' }).click()
     await page.getByText('http://localhost/oauth/onedrive/callback').waitFor()
-    await page.getByRole('button', { name: /^Copy redirect address/ }).first().waitFor()
+    await page
+      .getByRole('button', { name: /^Copy redirect address/ })
+      .first()
+      .waitFor()
     await page.getByLabel('Application (client) ID').fill(files.site.sim.onedrive.clientId)
     await page.getByRole('button', { name: 'Check and keep' }).click()
     await page.getByText('Microsoft knows the app.').waitFor()
@@ -147,7 +154,7 @@ describe('a stranger', () => {
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByText('This folder is paused').waitFor({ state: 'detached' })
     await files.site.post('/api/files/folders/Cloud/sync')
-    await page.getByText('1 conflict to decide').waitFor()
+    await page.getByText('1 conflict to decide', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'See the conflicts' }).click()
     await page.getByRole('link', { name: 'Plans/garden.txt' }).click()
     await page.getByRole('button', { name: 'Keep the one in the folder' }).click()

@@ -247,7 +247,7 @@ describe('completion', () => {
   test('suggests nouns, verbs, flags of the command and of the program, and values', () => {
     assert.deepEqual(suggestions('conf'), ['config'])
     assert.ok(suggestions('').includes('completion'))
-    assert.deepEqual(suggestions('config', 's'), ['show'])
+    assert.deepEqual(suggestions('config', 's'), ['show', 'set'])
     assert.deepEqual(suggestions('config', 'show', '--o'), ['--origin'])
     assert.deepEqual(suggestions('config', 'show', '--j'), ['--json'])
     assert.deepEqual(suggestions('config', 'show', '--origin', 'f'), ['file', 'flag'])

@@ -62,6 +62,8 @@ export type ClientSetup = {
   configured(config: Config): { key: string; client: OAuthClient } | undefined
   /** The keys under which it can be configured. */
   readonly keys: { section: string; hasSecret: boolean }
+  /** Reads what the provider lets be downloaded of a client. Missing where there is no such file. */
+  parseFile?(text: string): OAuthClient | undefined
   /** What can be told without asking anybody; empty where nothing is wrong. */
   formProblems(client: OAuthClient): readonly StepCheck[]
   /** Asks the provider. */

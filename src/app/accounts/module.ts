@@ -59,11 +59,7 @@ export async function accountsModule(
   )
   return {
     name: 'accounts',
-    routes: [
-      listRoute(all),
-      removeRoute(all),
-      ...connectRoutes(all),
-    ],
+    routes: [listRoute(all), removeRoute(all), ...connectRoutes(all)],
   }
 }
 

@@ -61,7 +61,8 @@ export async function chosenDrive(client: OneDriveClient, account: Account, want
     return await client.driveById(wanted)
   } catch (thrown) {
     const error = asTidemarkError(thrown)
-    if (!['gone', 'permanent', 'auth', 'bug'].includes(error.kind) && !(thrown instanceof UsageError)) throw thrown
+    if (!['gone', 'permanent', 'auth', 'bug'].includes(error.kind) && !(thrown instanceof UsageError))
+      throw thrown
     const { drives } = await drivesOf(client, account).catch(() => ({ drives: [] }))
     const named = drives.filter(({ name }) => name.toLowerCase() === wanted.trim().toLowerCase())
     if (named.length === 1) return client.driveById(named[0]!.id)

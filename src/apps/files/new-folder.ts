@@ -138,7 +138,10 @@ export function unmarkRoot(root: string, markerId: string): void {
   rmSync(markerOf(root), { force: true })
 }
 
-export async function findAccount({ accounts }: Pick<Opened, 'accounts'>, wanted: string | undefined): Promise<Account> {
+export async function findAccount(
+  { accounts }: Pick<Opened, 'accounts'>,
+  wanted: string | undefined,
+): Promise<Account> {
   const all = await accounts.list(SERVICE)
   const names = all.map(({ name }) => name).join(', ')
   if (wanted !== undefined) {

@@ -76,10 +76,7 @@ describe('account add gmail', () => {
     assertNoSecrets(home, sim.gmail.grants.list(), [stdout, stderr, page])
     const checked = await home.run('account', 'check')
     assert.equal(checked.code, 0, checked.stdout)
-    assert.match(
-      checked.stdout,
-      /^ann@example\.com works: access: read only, 12 messages, signed in /,
-    )
+    assert.match(checked.stdout, /^ann@example\.com works: access: read only, 12 messages, signed in /)
     assert.equal((await home.run('doctor')).code, 0)
   })
 

@@ -161,8 +161,8 @@ function registerAdd(account: Command, context: CliContext): void {
 const SETUP_HELP = `
 Services let a program in only as a client that somebody has registered there, once. The command shows the steps, asks for
 the id and the secret, asks the service about them, and keeps them sealed. Where nobody sits before it, both are read
-from standard input, each on a line; --file takes the file that Google lets you download. What the configuration says
-wins. The page of settings does the same.
+from standard input, each on a line; --file takes the JSON file that some services let you download. What the
+configuration says wins. The page of settings does the same.
 
 With --json: service, checks [{step, state (ok, failed or unknown), text, hint}]; with --forget: service, removed.`
 
@@ -172,10 +172,10 @@ function registerSetup(account: Command, context: CliContext): void {
     .description('set up the client with which accounts of a service are connected')
     .addArgument(new Argument('<service>', 'of what').choices(services.map(({ name }) => name)))
     .addOption(
-      new Option('--file <file>', 'the JSON file of the client, as Google lets it be downloaded').conflicts([
-        'check',
-        'forget',
-      ]),
+      new Option(
+        '--file <file>',
+        'the JSON file of the client, where the service lets it be downloaded',
+      ).conflicts(['check', 'forget']),
     )
     .addOption(
       new Option('--check', 'only ask the service about the client that holds now').conflicts('forget'),

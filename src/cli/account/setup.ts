@@ -4,7 +4,6 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
 import { type CliContext, exitCodes } from '../../app/command.ts'
 import { OWNER } from '../../app/user.ts'
 import { withLedgerMade } from '../../app/with-ledger.ts'
@@ -124,30 +123,19 @@ function required(text: string | undefined, label: string): string {
 
 const FILE_CHARS_MAX = 65_536
 
-/** As Google lets it be downloaded. */
-const googleFile = z.object({ client_id: z.string(), client_secret: z.string().optional() })
-const clientFile = z.union([
-  z.object({ installed: googleFile }).transform((one) => one.installed),
-  z.object({ web: googleFile }).transform((one) => one.web),
-  googleFile,
-])
-
-function readClientFile({ company }: AccountService, path: string): OAuthClient {
+function readClientFile({ company, signIn: { setup } }: AccountService, path: string): OAuthClient {
+  if (!setup.parseFile) throw new UsageError(`${company} has no such file: enter the id instead.`)
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (cause) {
     throw new UsageError(`The file ${path} cannot be read: ${(cause as Error).message}`, { cause })
   }
-  try {
-    const { client_id, client_secret } = clientFile.parse(JSON.parse(text.slice(0, FILE_CHARS_MAX)))
-    return { clientId: client_id, ...(client_secret !== undefined && { clientSecret: client_secret }) }
-  } catch {
-    // Without its cause, which may quote the secret.
-    throw new UsageError(`${path} is not the file of a client of ${company}.`, {
-      hint: 'Meant is the JSON file that "Download JSON" gives on the page of the client.',
-    })
-  }
+  const client = setup.parseFile(text.slice(0, FILE_CHARS_MAX))
+  if (client) return client
+  throw new UsageError(`${path} is not the file of a client of ${company}.`, {
+    hint: 'Meant is the JSON file that "Download JSON" gives on the page of the client.',
+  })
 }
 
 function find({ service, loaded, store }: SetupPlace): Promise<FoundClient | undefined> {

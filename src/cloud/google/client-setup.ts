@@ -1,4 +1,5 @@
 /** How to come to an OAuth client of Google, step by step, and what can be checked of it. One serves all its services. */
+import { z } from 'zod'
 import { isLoopback } from '../../base/loopback.ts'
 import type { Config } from '../../config/settings.ts'
 import {
@@ -54,6 +55,7 @@ export function googleClientSetup(input: GoogleSetupInput): ClientSetup {
       return undefined
     },
     formProblems,
+    parseFile,
     async check(calls, asked) {
       const { auth_url: authUrl, token_url: tokenUrl } = urls(calls.config)
       const { fetch, clock, signal } = calls
@@ -72,6 +74,22 @@ export function googleClientSetup(input: GoogleSetupInput): ClientSetup {
       return [...checks, enabledLater(input)]
     },
   }
+}
+
+const fileFields = z.object({ client_id: z.string(), client_secret: z.string().optional() })
+/** By the type of the client. */
+const fileSchema = z.object({ installed: fileFields.optional(), web: fileFields.optional() })
+
+function parseFile(text: string): OAuthClient | undefined {
+  let parsed: z.output<typeof fileSchema>
+  try {
+    parsed = fileSchema.parse(JSON.parse(text))
+  } catch {
+    // Not such a file; without its cause, which may quote the secret.
+    return undefined
+  }
+  const { client_id: clientId, client_secret: clientSecret } = parsed.installed ?? parsed.web ?? {}
+  return clientId === undefined ? undefined : { clientId, clientSecret }
 }
 
 /** Google tells it only to who has signed in. */

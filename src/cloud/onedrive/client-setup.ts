@@ -119,8 +119,7 @@ function oneDriveSteps({ redirects }: SetupPlace): SetupStep[] {
       id: REDIRECT_STEP,
       title: 'Say where the browser is sent back to',
       texts: [
-        'As the platform choose "Public client/native (mobile & desktop)", and add:',
-        ...(isHere ? ['Whatever the port is, it need not be named.'] : []),
+        `As the platform choose "Public client/native (mobile & desktop)", and add these${isHere ? '; the port need not be named' : ''}:`,
       ],
       links: [],
       copies: [...new Set(['http://localhost', ...redirects.map(asRegistered)])].map((text) => ({

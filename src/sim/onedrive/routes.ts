@@ -155,7 +155,9 @@ export class Graph implements Routes {
     if (!address || !access) return undefined
     const own = this.#drivesOf(access.address)
     const { driveId } = address
-    return driveId === undefined ? own.find(({ site }) => site === undefined) : own.find((sim) => isSameDrive(driveId, sim.id))
+    return driveId === undefined
+      ? own.find(({ site }) => site === undefined)
+      : own.find((sim) => isSameDrive(driveId, sim.id))
   }
 
   #drivesOf(account: string): SimDrive[] {
@@ -282,9 +284,11 @@ function drivesAnswer(drives: readonly SimDrive[]): SimAnswer {
 function siteId(title: string): string {
   const digest = createHash('sha256').update(title).digest('hex')
   const uuid = (at: number): string =>
-    [8, 4, 4, 4, 12].map((size, part, sizes) => {
-      const from = at + sizes.slice(0, part).reduce((sum, one) => sum + one, 0)
-      return digest.slice(from, from + size)
-    }).join('-')
+    [8, 4, 4, 4, 12]
+      .map((size, part, sizes) => {
+        const from = at + sizes.slice(0, part).reduce((sum, one) => sum + one, 0)
+        return digest.slice(from, from + size)
+      })
+      .join('-')
   return `contoso.sharepoint.com,${uuid(0)},${uuid(32)}`
 }

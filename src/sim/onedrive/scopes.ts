@@ -14,11 +14,15 @@ export const driveScopes: readonly string[] = [graphScopes.readWrite, graphScope
 
 /** What lies in libraries of SharePoint is not one's own. */
 export function allowsLibraries(scopes: readonly string[]): boolean {
-  return scopes.some((scope) => /^Files\.Read(?:Write)?\.All$/i.test(scope.replace('https://graph.microsoft.com/', '')))
+  return scopes.some((scope) =>
+    /^Files\.Read(?:Write)?\.All$/i.test(scope.replace('https://graph.microsoft.com/', '')),
+  )
 }
 
 export function allowsSites(scopes: readonly string[]): boolean {
-  return scopes.some((scope) => /^Sites\.Read(?:Write)?\.All$/i.test(scope.replace('https://graph.microsoft.com/', '')))
+  return scopes.some((scope) =>
+    /^Sites\.Read(?:Write)?\.All$/i.test(scope.replace('https://graph.microsoft.com/', '')),
+  )
 }
 
 export function allows(scopes: readonly string[], need: 'read' | 'write'): boolean {

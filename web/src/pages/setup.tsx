@@ -229,7 +229,7 @@ function Kept({ service, setup, onChecked }: FormProps) {
   }
   if (!client) return null
   return (
-    <Card title="Set up" level={2} tone="accent">
+    <Card title="It is set up" level={2} tone="accent">
       <div class="stack">
         <p class="setup-id">
           People sign in with the client <code>{client.id}</code>.

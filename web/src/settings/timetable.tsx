@@ -75,7 +75,6 @@ export function Timetable({ setting }: { setting: SettingView }) {
       <div class="stack">
         {entries.length === 0 ? <p class="muted">The same limits hold at any time.</p> : null}
         {entries.map((entry, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: two entries may be the same, and they have no other name.
           <fieldset key={at} class="timetable-entry" disabled={isFixed}>
             <legend class="visually-hidden">{`Time ${at + 1}`}</legend>
             <Labelled text="From">

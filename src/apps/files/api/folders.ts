@@ -18,10 +18,10 @@ import { allowedPlace } from './folder-place.ts'
 import { elsewhere, folderPairRow, folderParams, isHere, lookedInto } from './inputs.ts'
 import { type FilesServices, route } from './route.ts'
 import {
+  drivesSchema,
   type FilesSnapshot,
   type FolderSettings,
   type FolderView,
-  drivesSchema,
   folderSchema,
   folderSettingsSchema,
   reportedSchema,
@@ -133,7 +133,7 @@ const showSettings = route('GET /api/files/folders/{name}/settings', {
 const setSettings = route('PUT /api/files/folders/{name}/settings', {
   summary: 'Changes what holds for a folder; what is not said stays as it was',
   description:
-    'It holds with the next look at both sides, which begins at once. What is left out from now on stays where it is, on both sides. 400: the account may only read, or a pattern is none.',
+    'It holds with the next look at both sides, which begins at once. What is left out from now on stays where it is, on both sides. 400: a path or a pattern is none. 404: the account may only read.',
   params: folderParams,
   body: folderSettingsSchema.partial().strict(),
   answer: folderSettingsSchema,

@@ -8,6 +8,7 @@ import { formatBytes } from '../../../base/format.ts'
 import { QuickXorHash } from '../../../base/quick-xor-hash.ts'
 import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
 import type { FolderPair } from '../folder-pair.ts'
+import { namesOfPath } from '../folder-settings.ts'
 import { isSameStat, plainStat, toLook } from '../local/stat.ts'
 import type { LocalStat } from '../trees.ts'
 import {
@@ -21,7 +22,6 @@ import {
   withFolderPair,
 } from './cloud.ts'
 import { KeptUpload } from './cloud-kept.ts'
-import { namesOfPath } from '../folder-settings.ts'
 
 export type PutFileOptions = CloudOptions & { file: string; path: string; force?: boolean }
 

@@ -5,7 +5,10 @@ import { availableDrives } from '../drives.ts'
 import { findAccount } from '../new-folder.ts'
 import { withFiles } from './context.ts'
 
-export async function listDrives(context: CliContext, { account: wanted }: { account?: string }): Promise<void> {
+export async function listDrives(
+  context: CliContext,
+  { account: wanted }: { account?: string },
+): Promise<void> {
   const { output } = context
   await withFiles(context, async (opened) => {
     const account = await findAccount(opened, wanted)

@@ -86,7 +86,10 @@ export const filesNoun: AppNoun = {
     choiceText: 'its name, or a path; a new path sets it up',
     options: [
       new Option('--account <address>', 'for a new folder: whose OneDrive'),
-      new Option('--drive <name>', "for a new folder: another drive than the account's own; see files drives"),
+      new Option(
+        '--drive <name>',
+        "for a new folder: another drive than the account's own; see files drives",
+      ),
       new Option('--name <name>', 'for a new folder: what it is called here'),
       modeOption('--download-only', 'only bring changes from OneDrive here'),
       modeOption('--upload-only', 'only bring changes from here to OneDrive'),

@@ -7,11 +7,11 @@ import { counted } from '../../../base/wording.ts'
 import { readLines, saysYes } from '../../../cli/output/prompt.ts'
 import { chosenRows } from '../chosen-folders.ts'
 import { streamOf } from '../folder-pair.ts'
+import { namesOfPath } from '../folder-settings.ts'
 import { openRoot } from '../local/root.ts'
 import { listTrash, restore, type TrashEntry } from '../local/trash-bin.ts'
 import { OWN_FOLDER } from '../names.ts'
 import { tidyTrash } from '../work.ts'
-import { namesOfPath } from '../folder-settings.ts'
 import { chosenRow, withFiles } from './context.ts'
 
 type RestoreOptions = { to?: string; folder?: string }

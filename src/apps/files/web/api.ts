@@ -39,7 +39,8 @@ export const filesApi = {
     ])
     return { folders, transfers }
   },
-  drives: (account: string, signal?: AbortSignal) => get<DrivesView>('/api/files/drives', { account }, signal),
+  drives: (account: string, signal?: AbortSignal) =>
+    get<DrivesView>('/api/files/drives', { account }, signal),
   addFolder: (wish: NewFolder) =>
     post<{ name: string; root: string; text: string }>('/api/files/folders', wish),
   settings: (name: string, signal?: AbortSignal) =>

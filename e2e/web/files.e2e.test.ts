@@ -182,7 +182,10 @@ describe('the pages of folders', () => {
     )
     // What was done is said in words, and the stream of a folder is its folder.
     await page.goto('/files/docs?view=history')
-    await page.getByText('Uploaded', { exact: true }).first().waitFor()
+    await page
+      .getByText(/^(?:Uploaded|Downloaded)/)
+      .first()
+      .waitFor()
     assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /\bE[FD]\d+\b|plan \d|delta/)
   })
 

@@ -69,7 +69,7 @@ export async function fill({ url, chunks, visible, msMax }: FillOrder): Promise<
     })
     filled += batch.length
   }
-  for (; filled >= written && filled < documents; filled += written) {
+  for (; filled >= written && filled < documents && performance.now() - from < msMax; filled += written) {
     await ledger.transaction((tx) => copyRows(tx, { written, offset: filled }))
   }
   const isWhole = filled >= documents

@@ -20,7 +20,7 @@ import { driveJson, isSameDrive, itemRoutes } from './item-routes.ts'
 import { listingRoutes } from './listing.ts'
 import { checkOptions } from './query-options.ts'
 import type { RequestIds } from './request-ids.ts'
-import type { GraphContext, GraphRoute, GraphRoutes } from './route.ts'
+import { chosen, type GraphContext, type GraphRoute, type GraphRoutes } from './route.ts'
 import { allows } from './scopes.ts'
 import { sharingRoutes } from './sharing-routes.ts'
 import type { SimDrive } from './sim-drive.ts'
@@ -105,10 +105,14 @@ export class Graph implements Routes {
     const account = grants.access(bearerToken(call))?.address ?? ''
     switch (`${call.verb} ${path}`) {
       case 'GET /me':
-        return { name: 'graph.me', need: 'read', run: () => jsonAnswer(userJson(account)) }
+        return {
+          name: 'graph.me',
+          need: 'read',
+          run: () => jsonAnswer(chosen(userJson(account), call.query)),
+        }
       case 'GET /drives':
       case 'GET /me/drives':
-        return { name: 'graph.drives.list', need: 'read', run: () => this.#listDrives(account) }
+        return { name: 'graph.drives.list', need: 'read', run: () => this.#listDrives(call, account) }
       default: {
         const run = subscriptions.route(call, path, this.#drivesOf(account))
         return run && { name: run.name, need: 'read', run: run.run }
@@ -154,8 +158,9 @@ export class Graph implements Routes {
     return this.#options.drives.filter((sim) => sim.account === account)
   }
 
-  #listDrives(account: string): SimAnswer {
-    const value = this.#drivesOf(account).map((sim) => driveJson({ sim, drive: sim.state }))
+  #listDrives({ query }: SimCall, account: string): SimAnswer {
+    const drives = this.#drivesOf(account).map((sim) => driveJson({ sim, drive: sim.state }))
+    const value = drives.map((drive) => chosen(drive, query))
     return jsonAnswer({ value })
   }
 

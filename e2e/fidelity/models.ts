@@ -8,6 +8,9 @@ import { z } from 'zod'
 import type { Sim } from '../../src/sim/start.ts'
 import { API_KEY, type Call, type Client, callsOf, MODEL, refusal } from './harness.ts'
 
+/** The SDK warns of models that it does not know, on every call. */
+Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
+
 const PROTOCOLS = ['openai', 'anthropic', 'google'] as const
 type Protocol = (typeof PROTOCOLS)[number]
 

@@ -9,6 +9,7 @@ import { eTagOf, showDriveId } from './item-json.ts'
 import {
   checkFreshParent,
   checkPrecondition,
+  chosen,
   conflictOf,
   type GraphContext,
   type GraphRoutes,
@@ -22,7 +23,11 @@ import {
 
 export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
   return {
-    'GET drive/': { name: 'graph.drive.get', need: 'read', run: (context) => jsonAnswer(driveJson(context)) },
+    'GET drive/': {
+      name: 'graph.drive.get',
+      need: 'read',
+      run: (context) => jsonAnswer(chosen(driveJson(context), context.call.query)),
+    },
     'GET item/': { name: 'graph.items.get', need: 'read', options: ['select', 'expand'], run: getItem },
     'POST item/children': { name: 'graph.folder.create', need: 'write', run: createFolder },
     'PATCH item/': { name: 'graph.items.patch', need: 'write', run: patchItem },

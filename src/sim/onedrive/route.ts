@@ -161,8 +161,7 @@ export function show(context: GraphContext, item: Item, options: ShowOptions = {
     ...options,
     downloadUrl: isFile ? urls.download(context.call.origin, sim, item) : undefined,
   })
-  const select = queryOption(context.call.query, 'select')
-  return select ? selected(json, select) : json
+  return chosen(json, context.call.query)
 }
 
 export function itemAnswer(context: GraphContext, item: Item, status = 200): SimAnswer {
@@ -171,6 +170,12 @@ export function itemAnswer(context: GraphContext, item: Item, status = 200): Sim
 
 export function headerTag(tag: string): string {
   return tag.startsWith('"') ? tag : `"${tag}"`
+}
+
+/** What `$select` leaves of it. */
+export function chosen(json: ItemJson, query: URLSearchParams): ItemJson {
+  const select = queryOption(query, 'select')
+  return select ? selected(json, select) : json
 }
 
 export function selected(json: ItemJson, select: string): ItemJson {

@@ -20,7 +20,7 @@ import { driveJson, isSameDrive, itemRoutes } from './item-routes.ts'
 import { listingRoutes } from './listing.ts'
 import { checkOptions } from './query-options.ts'
 import type { RequestIds } from './request-ids.ts'
-import type { GraphContext, GraphRoute, GraphRoutes } from './route.ts'
+import { chosen, type GraphContext, type GraphRoute, type GraphRoutes } from './route.ts'
 import { allows, allowsLibraries, allowsSites } from './scopes.ts'
 import { sharingRoutes } from './sharing-routes.ts'
 import type { SimDrive } from './sim-drive.ts'
@@ -105,10 +105,14 @@ export class Graph implements Routes {
     const account = grants.access(bearerToken(call))?.address ?? ''
     switch (`${call.verb} ${path}`) {
       case 'GET /me':
-        return { name: 'graph.me', need: 'read', run: () => jsonAnswer(userJson(account)) }
+        return {
+          name: 'graph.me',
+          need: 'read',
+          run: () => jsonAnswer(chosen(userJson(account), call.query)),
+        }
       case 'GET /drives':
       case 'GET /me/drives':
-        return { name: 'graph.drives.list', need: 'read', run: () => this.#listDrives(account) }
+        return { name: 'graph.drives.list', need: 'read', run: () => this.#listDrives(call, account) }
       case 'GET /me/followedSites':
         return { name: 'graph.sites.list', need: 'read', run: () => this.#listSites(call, account) }
       default: {
@@ -164,8 +168,11 @@ export class Graph implements Routes {
     return this.#options.drives.filter((sim) => sim.account === account)
   }
 
-  #listDrives(account: string): SimAnswer {
-    return drivesAnswer(this.#drivesOf(account).filter(({ site }) => site === undefined))
+  #listDrives({ query }: SimCall, account: string): SimAnswer {
+    return drivesAnswer(
+      this.#drivesOf(account).filter(({ site }) => site === undefined),
+      query,
+    )
   }
 
   #listSites(call: SimCall, account: string): SimAnswer {
@@ -182,7 +189,7 @@ export class Graph implements Routes {
   #listLibraries(call: SimCall, account: string, id: string): SimAnswer {
     if (!this.#seesSites(call)) return faultAnswer(graphFault(403))
     const libraries = this.#drivesOf(account).filter(({ site }) => site !== undefined && siteId(site) === id)
-    return libraries.length === 0 ? faultAnswer(graphFault(404)) : drivesAnswer(libraries)
+    return libraries.length === 0 ? faultAnswer(graphFault(404)) : drivesAnswer(libraries, call.query)
   }
 
   #seesSites(call: SimCall): boolean {
@@ -276,8 +283,8 @@ function unauthenticated(hasToken: boolean): GraphFault {
   })
 }
 
-function drivesAnswer(drives: readonly SimDrive[]): SimAnswer {
-  return jsonAnswer({ value: drives.map((sim) => driveJson({ sim, drive: sim.state })) })
+function drivesAnswer(drives: readonly SimDrive[], query: URLSearchParams): SimAnswer {
+  return jsonAnswer({ value: drives.map((sim) => chosen(driveJson({ sim, drive: sim.state }), query)) })
 }
 
 /** As SharePoint has them: the host, and two numbers. */

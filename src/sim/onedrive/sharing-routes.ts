@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { GraphError, graphFault, invalid, notFound } from './errors.ts'
 import type { Item } from './item.ts'
-import { type GraphContext, type GraphRoutes, itemOf, jsonBody, noContent } from './route.ts'
+import { chosen, type GraphContext, type GraphRoutes, itemOf, jsonBody, noContent } from './route.ts'
 
 const TYPES: Readonly<Record<string, string>> = { view: 'read', edit: 'write', embed: 'read' }
 const SCOPES = ['anonymous', 'organization', 'users']
@@ -53,13 +53,14 @@ export function permissionsOf(context: GraphContext, item: Item): Record<string,
 }
 
 function list(context: GraphContext): SimAnswer {
-  return jsonAnswer({ value: permissionsOf(context, itemOf(context)) })
+  const { query } = context.call
+  return jsonAnswer({ value: permissionsOf(context, itemOf(context)).map((one) => chosen(one, query)) })
 }
 
 function get(context: GraphContext): SimAnswer {
   const found = permissionsOf(context, itemOf(context)).find(({ id }) => id === context.address.argument)
   if (!found) throw notFound()
-  return jsonAnswer(found)
+  return jsonAnswer(chosen(found, context.call.query))
 }
 
 function remove(context: GraphContext): SimAnswer {

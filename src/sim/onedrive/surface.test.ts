@@ -97,6 +97,15 @@ describe('options of a listing', () => {
     await refused(get(`${children}?$orderby=createdBy`), 501, 'notSupported')
   })
 
+  test('$select holds of drives, people and versions as of items', async () => {
+    for (const path of ['/me', '/me/drive', '/me/drive/root:/options/beta.txt']) {
+      assert.deepEqual(Object.keys((await get(`${path}?$select=id`)).json), ['id'], path)
+    }
+    for (const path of ['/me/drives', '/me/drive/root:/options/beta.txt:/versions']) {
+      assert.deepEqual(Object.keys((await get(`${path}?$select=id`)).json.value![0]!), ['id'], path)
+    }
+  })
+
   test('$expand brings children with the folder, and says where the rest is', async () => {
     for (let at = 0; at < 205; at++) drive.device.write(`many/f${String(at).padStart(3, '0')}`, 'x')
     const { json } = await get('/me/drive/root:/many:/?$select=name&$expand=children($select=id,name)')

@@ -1,7 +1,7 @@
 /** Versions of a file: what it held before, and what it holds now. */
 import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { type Item, type ItemVersion, versionId } from './item.ts'
-import { type GraphContext, type GraphRoutes, itemOf, noContent } from './route.ts'
+import { chosen, type GraphContext, type GraphRoutes, itemOf, noContent } from './route.ts'
 
 export const versionRoutes: GraphRoutes = {
   'GET item/versions': { name: 'graph.versions', need: 'read', run: list },
@@ -13,13 +13,15 @@ export const versionRoutes: GraphRoutes = {
 
 function list(context: GraphContext): SimAnswer {
   const item = itemOf(context)
-  return jsonAnswer({ value: [current(item), ...item.versions.toReversed()].map(versionJson) })
+  const versions = [current(item), ...item.versions.toReversed()]
+  return jsonAnswer({ value: versions.map((version) => chosen(versionJson(version), context.call.query)) })
 }
 
 function get(context: GraphContext): SimAnswer {
   const item = itemOf(context)
   const id = context.address.argument ?? ''
-  return jsonAnswer(versionJson(id === versionId(item) ? current(item) : context.drive.version(item, id)))
+  const version = id === versionId(item) ? current(item) : context.drive.version(item, id)
+  return jsonAnswer(chosen(versionJson(version), context.call.query))
 }
 
 function content(context: GraphContext): SimAnswer {

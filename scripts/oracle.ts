@@ -48,7 +48,7 @@ const OPTIONS = {
     histories: { type: 'string' },
     seconds: { type: 'string', default: '45' },
     minutes: { type: 'string', default: '1440' },
-    'at-once': { type: 'string', default: '4' },
+    'at-once': { type: 'string' },
     seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
     acts: { type: 'string', default: '20' },
     crashes: { type: 'string', default: '5' },
@@ -73,7 +73,9 @@ const isIngest = positionals.join() === 'ingest'
 const isAssistant = positionals.join() === 'assistant'
 const numbers = [
   values.histories ?? (isWatch ? 1 : isAssistant ? 50 : isDrive || isIngest ? 100 : 1_000),
-  ...[values.seed, values.acts, values.crashes, values.seconds, values.minutes, values['at-once']],
+  ...[values.seed, values.acts, values.crashes, values.seconds, values.minutes],
+  // Each process of a history has connections of its own, of which PostgreSQL has a hundred.
+  values['at-once'] ?? (values.db === 'postgres' ? 2 : 4),
 ].map(Number)
 const [histories = 0, first = 0, acts = 0, crashes = 0, workSeconds = 0, minutes = 0, atOnce = 1] = numbers
 const database = DATABASES.find((name) => name === values.db)

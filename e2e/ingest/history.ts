@@ -122,6 +122,7 @@ class Run {
       const text = await chosen(all, world.random() * shares).do()
       if (text !== undefined) this.told.push(text)
       this.counts.acts += 1
+      await world.checkOneSeen()
       await sleep(systemClock, world.random() ** 3 * 400)
     }
     // The last word about some keys is content that was there before, and only the last listing tells of it.

@@ -10,7 +10,7 @@ import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts
 import { addPipeline, removePipeline } from '../../src/apps/ingest/configure.ts'
 import { compareSequencers, parseEnvelope } from '../../src/apps/ingest/envelope.ts'
 import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
-import { shardId } from '../../src/apps/ingest/pipeline.ts'
+import { SERVICE, shardId, streamOf } from '../../src/apps/ingest/pipeline.ts'
 import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
@@ -19,6 +19,7 @@ import type { Engine } from '../../src/engine/index.ts'
 import type { Accounts } from '../../src/ledger/accounts.ts'
 import type { Tx } from '../../src/ledger/contract.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
+import { openSearch, type Search } from '../../src/search/search.ts'
 import type { FaultsInput } from '../../src/sim/fault-rules.ts'
 import { type Sim, startSim } from '../../src/sim/start.ts'
 import { openParts } from './life.ts'
@@ -49,6 +50,8 @@ const UNTOLD_SHARE = 0.5
 const RECEIVES_MAX = 100_000
 /** How messages begin that nobody understands. */
 export const JUNK = 'nobody understands'
+/** More than all that can be seen of a pipeline at a time, so that one look is one moment. */
+const SEEN_MAX = 10_000
 /** Below which objects are moved. */
 const DONE = 'done/'
 /** As lives call it. */
@@ -110,6 +113,7 @@ export class OracleWorld {
   readonly #looks: Promise<void>[] = []
   /** Shards that were announced before their pipeline was removed and made anew. */
   readonly forgotten = new Set<string>()
+  #search!: Search
   #accounts!: Accounts
   #vault!: Vault
   #n = 0
@@ -166,6 +170,8 @@ export class OracleWorld {
       this.#watchAcknowledgements(name)
     }
     this.#watchRemovals()
+    this.#search = openSearch({ ledger })
+    await this.#search.prepare()
   }
 
   async addPipeline(name: PipelineName): Promise<void> {
@@ -296,6 +302,18 @@ export class OracleWorld {
     return this.copies(pipeline, version).length > 0
   }
 
+  /** At this moment a reader finds records of one version of each object, where one replaces the other. */
+  async checkOneSeen(): Promise<void> {
+    const pipeline = 'replaced'
+    const of = { source: SERVICE, principal: streamOf(pipeline), after: '', limit: SEEN_MAX }
+    const shards = new Set((await this.#search.refs(of)).map((ref) => ref.split('/')[1]!))
+    const seen = [...shards].flatMap((shard) => this.known.get(`${pipeline}/${shard}`) ?? [])
+    for (const [uri, versions] of Map.groupBy(seen, (one) => one.uri)) {
+      if (versions.length > 1)
+        this.early.push(`${uri} was seen as ${versions.map((one) => one.shard).join()}`)
+    }
+  }
+
   /** What was moved of it: objects below the place for these, with its bytes. */
   copies(pipeline: PipelineName, { key, bytes }: KnownVersion): string[] {
     const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))
@@ -423,6 +441,7 @@ export class OracleWorld {
   }
 
   async close(): Promise<void> {
+    await this.#search.close()
     await this.ledger.close()
     await this.sim.close()
     await this.#database?.drop()

@@ -2,6 +2,7 @@
 import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
 import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
+import type { Clock } from '../../base/clock.ts'
 import { plural } from '../../base/wording.ts'
 import { NOT_QUIET } from './dispose.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
@@ -11,6 +12,8 @@ import { booksText, isBalanced, isOpen, type PipelineStatus, pipelineStatus, syn
 /** Rates are over this time, so that a few small objects do not look like a burst. */
 const RATE_MS = 60_000
 const POLL_MS = 60_000
+/** Of the time of a sync that is spent on saying how far it is. */
+const READ_SHARE_MAX = 0.05
 
 type Ingest = Pick<OpenIngest, 'pipelines' | 'tables' | 'kinds' | 'receivers'>
 
@@ -55,8 +58,28 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
     syncState: async ({ name }) => syncStateOf(await read(name)),
     progress() {
       const rates = new Rates(RATE_MS)
-      return { line: async (source, wait) => progressLine(source, await read(source.name), { wait, rates }) }
+      const seldom = readSeldom(kinds.clock, read)
+      return {
+        line: async (source, wait) => progressLine(source, await seldom(source.name), { wait, rates }),
+      }
     },
+  }
+}
+
+/** Counting a million shards takes a moment: what is drawn twice a second is not counted anew each time. */
+function readSeldom(
+  clock: Clock,
+  read: (name: string) => Promise<PipelineStatus>,
+): (name: string) => Promise<PipelineStatus> {
+  const last = new Map<string, { status: PipelineStatus; untilMs: number }>()
+  return async (name) => {
+    const fromMs = clock.monotonicMs()
+    const known = last.get(name)
+    if (known && fromMs < known.untilMs) return known.status
+    const status = await read(name)
+    const tookMs = clock.monotonicMs() - fromMs
+    last.set(name, { status, untilMs: fromMs + tookMs / READ_SHARE_MAX })
+    return status
   }
 }
 

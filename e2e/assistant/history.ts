@@ -84,7 +84,7 @@ const PROFILE = { name: 'desk', tools: ['create_draft', 'apply_label', 'escalate
 /** What a minute allows: so much that it is felt, and so little that a whole history fits. */
 const UNITS_PER_MINUTE = 30_000
 const PAUSE_MS_MAX = 60
-const REST_MS = 600
+const REST_MS_MAX = 5_000
 const SETTLE_ROUNDS = 3
 
 const TEXTS = [
@@ -413,10 +413,10 @@ class Run {
     return `deletes ${message.id} of ${thread}`
   }
 
-  /** Long enough for drafts to be there. */
+  /** Until drafts are there, unless something keeps them. */
   async #rest(): Promise<string> {
     await requestSync(this.#world.place, ANN)
-    await sleep(systemClock, REST_MS)
+    await Promise.race([this.#world.settled(), sleep(systemClock, REST_MS_MAX)])
     return 'rests'
   }
 

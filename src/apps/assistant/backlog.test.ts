@@ -128,7 +128,8 @@ describe('a backlog', () => {
     const { userId: id } = (await accounts.find(SERVICE, ANN))!
     const owner = { id, name: 'ann', role: 'member' }
     const params = { account: ANN }
-    const { items } = await getAccounts.handle({ user: owner } as never, services)
+    const answer = await getAccounts.handle({ user: owner } as never, services)
+    const { items } = answer as { items: { held: number; backlog: string | null }[] }
     assert.equal(items[0]!.held, 5)
     assert.match(items[0]!.backlog!, /^Sorting 5 waiting messages .* costs about/)
     const stranger = { ...owner, id: id + 1 }

@@ -243,6 +243,10 @@ async function make(
     if (!messages) return talk.gone()
     const now = messages.find(({ id }) => id === answered.id)
     if (now && isOver(record, messages, now)) return answeredByHand(talk)
+    for (const other of others) {
+      const found = await talk.find(other)
+      if (found && !found.isSame && !isGivenBack(record, found)) return keepEdited(talk, found)
+    }
   }
   const { owner } = account
   const { text, key } = draft
@@ -347,12 +351,10 @@ async function answeredByHand(talk: Conversation): Promise<Outcome> {
 }
 
 /** Noted and not there: whoever waited for them to be made would wait for ever. */
-async function unmadeDrafts(talk: Conversation, kept?: FoundDraft): Promise<DraftRow[]> {
+async function unmadeDrafts(talk: Conversation): Promise<DraftRow[]> {
   const unmade: DraftRow[] = []
   for (const draft of await talk.openDrafts()) {
-    if (draft.state !== 'intended' || draft.key === kept?.draft.key) continue
-    const found = await talk.find(draft)
-    if (!found || found.message.id === kept?.message.id) unmade.push(draft)
+    if (draft.state === 'intended' && !(await talk.find(draft))) unmade.push(draft)
   }
   return unmade
 }
@@ -360,10 +362,10 @@ async function unmadeDrafts(talk: Conversation, kept?: FoundDraft): Promise<Draf
 /** Sorted again to the same end: the draft that is there is the answer. */
 async function keepWritten(talk: Conversation, found: FoundDraft): Promise<Outcome> {
   const { draft } = found
-  const unmade = await unmadeDrafts(talk, found)
+  const { trashed } = await talk.trashUntouched(draft.key)
   await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }), {
     effects: async (tx) => {
-      for (const one of unmade) await setDraftState(tx, one, 'gone')
+      for (const one of trashed) await setDraftState(tx, one, 'trashed')
     },
   })
   return settle(talk, { note: 'the draft is there already', code: 'drafted' })
@@ -372,15 +374,16 @@ async function keepWritten(talk: Conversation, found: FoundDraft): Promise<Outco
 async function keepEdited(
   talk: Conversation,
   found: FoundDraft,
-  trashed: readonly DraftRow[] = [],
+  also: readonly DraftRow[] = [],
 ): Promise<Outcome> {
   const draft = await talk.takenOver(found)
-  const unmade = await unmadeDrafts(talk, found)
+  // What an earlier try has made beside it, or only noted.
+  const { trashed, edited } = await talk.trashUntouched(draft.key)
+  const doubles = edited.filter(({ message }) => message.id === found.message.id).map((one) => one.draft)
   const kept = { status: 'drafted', label: 'outbox', draftKey: draft.key, order: null } as const
   await talk.commit(talk.changed({ ...kept, problem: null, problemCode: null }), {
     effects: async (tx) => {
-      for (const one of unmade) await setDraftState(tx, one, 'gone')
-      for (const one of trashed) await putDraft(tx, { ...one, state: 'trashed' })
+      for (const one of [...trashed, ...doubles, ...also]) await putDraft(tx, { ...one, state: 'trashed' })
       await putDraft(tx, draft)
     },
     event: { what: 'draft-kept', why: 'You have edited the draft: it stays as it is.' },

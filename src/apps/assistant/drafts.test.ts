@@ -276,6 +276,46 @@ describe('a rework', () => {
     assert.equal((await w.record(thread))!.problemCode, 'nobody')
   })
 
+  test('of a draft that the user edits while a model is asked is dropped: their words stay, and are the only draft', async () => {
+    let act = (): void => {}
+    const script: NonNullable<AssistWorldOptions['models']>['script'] = ({ messages }) => {
+      if (!messages.some(({ text }) => text.includes('message to sort'))) act()
+      return undefined
+    }
+    const { w, thread } = await drafted({ models: { script } })
+    const [before] = w.drafts(thread)
+    act = () => {
+      act = () => {}
+      edit(w, before!, 'I am at it myself.')
+    }
+    await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+    await w.settled()
+    await w.sync(ANN, { full: true })
+    assert.deepEqual(
+      w.drafts(thread).map(({ id, text }) => [id, text]),
+      [[before!.id, 'I am at it myself.']],
+    )
+    const { status, order } = (await w.record(thread))!
+    assert.deepEqual([status, order, await w.labelsOn(thread)], ['drafted', null, ['outbox']])
+  })
+
+  test('whose new draft is there when the user edits the old one ends with theirs alone', async () => {
+    const { w, thread } = await drafted()
+    const [before] = w.drafts(thread)
+    w.sim.faults.set({ rules: [{ do: 'throttle', methods: ['messages.trash'], retryAfterSeconds: 0.01 }] })
+    await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+    while (w.drafts(thread).length < 2) await sleep(systemClock, 5)
+    edit(w, before!, 'I am at it myself.')
+    w.sim.faults.set({ rules: [] })
+    await w.settled()
+    await w.sync(ANN, { full: true })
+    assert.deepEqual(
+      w.drafts(thread).map(({ id, text }) => [id, text]),
+      [[before!.id, 'I am at it myself.']],
+    )
+    assert.equal((await w.record(thread))!.status, 'drafted')
+  })
+
   test('asked for on a page is done once', async () => {
     const { w, thread } = await drafted()
     await orderRework(w.place, { account: ANN, thread }, 'Shorter')

@@ -5,11 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
+import { type LibsqlServer, startLibsql } from '../../scripts/libsql.ts'
+import { libsqlPlatform } from '../../scripts/libsql-binary.ts'
 import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
 import { type CancelTimer, type Clock, systemClock } from '../base/clock.ts'
 import { seededRandom } from '../base/random.ts'
+import type { Value } from './contract.ts'
 import type { CommitPoint } from './cycle.ts'
 import { Ledger } from './ledger.ts'
+import { Connection, parseTarget, type Stream } from './libsql/connection.ts'
 import { openLedger } from './open.ts'
 import { schemaStatements } from './schema.ts'
 
@@ -197,6 +201,95 @@ async function postgresConnection(url: string): Promise<AppConnection> {
     },
     close: () => client.end(),
   }
+}
+
+/** A server whose database is emptied before each test, with one set of streams for the whole suite. */
+export function libsqlHome(): Home {
+  const clock = new StillClock()
+  let made: Promise<{ server: LibsqlServer; first: Ledger; admin: Stream }> | undefined
+  const make = async (): Promise<{ server: LibsqlServer; first: Ledger; admin: Stream }> => {
+    const server = await startLibsql()
+    const first = await openLedger(server.url, { clock })
+    return { server, first, admin: new Connection(parseTarget(server.url, undefined)).stream() }
+  }
+  return {
+    name: 'libSQL',
+    shared: true,
+    fresh: async (point) => {
+      made ??= make()
+      const { server, first, admin } = await made
+      await emptyLibsql(admin)
+      return {
+        ledger: new Ledger(first.driver, { random: seededRandom(1), point }),
+        clock,
+        url: server.url,
+        connect: async () => libsqlConnection(server.url),
+        leave: async () => {},
+      }
+    },
+    remove: async () => {
+      if (!made) return
+      const { server, first } = await made
+      await first.close()
+      await server.stop()
+    },
+  }
+}
+
+/** Whether there is a libSQL server for this machine; says so where there is none. */
+export function hasLibsql(): boolean {
+  const { name, isServed } = libsqlPlatform()
+  if (!isServed) process.stdout.write(`Nothing is tested on libSQL here: there is no server for ${name}.\n`)
+  return isServed
+}
+
+/** What a Transaction of @libsql/client looks like, begun and ended by the app itself. */
+function libsqlConnection(url: string): AppConnection {
+  const connection = new Connection(parseTarget(url, undefined))
+  const stream = connection.stream()
+  let isOpen = false
+  const execute = async ({ sql, args }: { sql: string; args: Value[] }) => {
+    const answer = await stream.batch([{ sql, args }], { isFirst: !isOpen })
+    isOpen = answer.isOpen
+    if (answer.errors[0]) throw answer.errors[0]
+    const { columns, rows, changes } = answer.results[0]!
+    return { columns, rows: rows(), rowsAffected: changes }
+  }
+  const handle = {
+    execute,
+    get closed() {
+      return !isOpen
+    },
+  }
+  return {
+    handle,
+    exec: async (sql) => {
+      await execute({ sql, args: [] })
+    },
+    close: async () => connection.close(),
+  }
+}
+
+/** All rows go, and what a test created; the ledger's tables stay. */
+async function emptyLibsql(admin: Stream): Promise<void> {
+  const list = await admin.batch(
+    [
+      {
+        sql: `SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'trigger') AND name NOT LIKE 'sqlite_%'`,
+      },
+    ],
+    { isFirst: true },
+  )
+  const steps = list.results[0]!.rows().flatMap(([type, name]) => {
+    if (type === 'trigger') return [{ sql: `DROP TRIGGER "${name}"` }]
+    if (name === 'meta' || name === 'commits') return []
+    return [{ sql: LEDGER_TABLES.has(String(name)) ? `DELETE FROM ${name}` : `DROP TABLE "${name}"` }]
+  })
+  const off = { sql: 'PRAGMA foreign_keys = OFF' }
+  const answer = await admin.batch([off, { sql: 'BEGIN IMMEDIATE' }, ...steps, { sql: 'COMMIT' }], {
+    isFirst: true,
+  })
+  for (const error of answer.errors) if (error) throw error
 }
 
 const LEDGER_TABLES = new Set(

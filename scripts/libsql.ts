@@ -11,6 +11,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findLibsql } from './libsql-binary.ts'
@@ -135,9 +136,12 @@ function argsOf(input: {
 }
 
 async function tell(guard: ChildProcess, line: string): Promise<void> {
-  const done = once(guard.stdout!, 'data')
+  const answer = guard.stdout as Socket
+  const done = once(answer, 'data')
+  answer.ref()
   guard.stdin!.write(`${line}\n`)
   await done
+  answer.unref()
 }
 
 async function untilReady(url: string, folder: string): Promise<void> {
@@ -174,7 +178,7 @@ function startGuard(program: string, folder: string): ChildProcess {
   })
   guard.unref()
   // Pipes to a child are sockets; they must not keep a finished process alive.
-  for (const pipe of [guard.stdin, guard.stdout]) (pipe as unknown as { unref(): void }).unref()
+  for (const pipe of [guard.stdin, guard.stdout]) (pipe as Socket).unref()
   return guard
 }
 

@@ -310,6 +310,8 @@ export interface Driver {
   readonly clock: Clock
   /** How long a transaction may wait for something else than its statements; see guard.ts. */
   readonly idleMsMax?: number
+  /** How many outcomes with effects one transaction may have, as far as they would take too long; any number if left out. */
+  readonly effectsMax?: number
   /** Of payloads and checkpoints, in one claim of a lane. */
   readonly claimBytesMax?: number
   /** Milliseconds since the epoch, by the clock that all processes on this ledger share. */

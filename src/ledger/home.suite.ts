@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
 import pg from 'pg'
 import { type LibsqlServer, startLibsql } from '../../scripts/libsql.ts'
 import { libsqlPlatform } from '../../scripts/libsql-binary.ts'
@@ -236,11 +237,11 @@ export function libsqlHome(): Home {
   }
 }
 
-/** Whether there is a libSQL server for this machine; says so where there is none. */
-export function hasLibsql(): boolean {
+/** What is only tested where there is a libSQL server for the machine; elsewhere one line says that there is none. */
+export function onLibsql(tests: () => void): void {
   const { name, isServed } = libsqlPlatform()
-  if (!isServed) process.stdout.write(`Nothing is tested on libSQL here: there is no server for ${name}.\n`)
-  return isServed
+  if (isServed) tests()
+  else test(`there is no libSQL server for ${name}: nothing is tested on it here`, () => {})
 }
 
 /** What a Transaction of @libsql/client looks like, begun and ended by the app itself. */

@@ -12,7 +12,7 @@ import { systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
 import { createHttpExchange, type HttpExchange } from '../../base/http-exchange.ts'
 import type { Value } from '../contract.ts'
-import { AnswerError, ServerError } from './errors.ts'
+import { AnswerError, ServerError, UnreadError } from './errors.ts'
 
 /** Behind others the server lets a transaction wait for five seconds each. */
 const ANSWER_MS_MAX = 60_000
@@ -188,6 +188,7 @@ export class Stream {
     try {
       return await this.#once(steps, options)
     } catch (thrown) {
+      if (thrown instanceof UnreadError) throw thrown
       const isGone = this.#baton !== null && thrown instanceof ServerError && thrown.isLostStream
       this.forget()
       if (!options.isFirst || !isGone) throw thrown
@@ -216,8 +217,7 @@ export class Stream {
   #read({ results }: PipelineAnswer, count: number): BatchAnswer {
     const batch = results?.[0]
     if (!batch) throw new AnswerError('the answer is not one of a libSQL server')
-    if (batch.type === 'error')
-      throw new ServerError(batch.error.message, { code: batch.error.code ?? undefined })
+    if (batch.type === 'error') throw batchError(batch.error)
     const { step_results, step_errors } = batch.response.result
     const errors = Array.from({ length: count }, (_, at) => {
       const error = step_errors[at]
@@ -243,6 +243,11 @@ export class Stream {
       rowsWritten,
     }
   }
+}
+
+function batchError({ message, code }: RawError): ServerError {
+  const isUnread = /^(?:SQL_|ARGS_)/.test(code ?? '')
+  return new (isUnread ? UnreadError : ServerError)(message, { code: code ?? undefined })
 }
 
 /** The server's words; what is not in them here is not used. */

@@ -1,4 +1,4 @@
 import { ledgerContract } from '../contract.suite.ts'
-import { hasLibsql, libsqlHome } from '../home.suite.ts'
+import { libsqlHome, onLibsql } from '../home.suite.ts'
 
-if (hasLibsql()) ledgerContract(libsqlHome())
+onLibsql(() => ledgerContract(libsqlHome()))

@@ -37,6 +37,8 @@ import { transactionOf } from './within.ts'
 const READERS_MAX = 4
 /** Searches, which may take their time: nobody who only looks is to wait behind them. */
 const SNAPSHOTS_MAX = 2
+/** The server ends a transaction after twice as long. */
+const TRANSACTION_MS = 2_500
 /** Rows that stay behind are swept by the next engine that starts. */
 const FORGET_MS_MAX = 1_000
 
@@ -48,6 +50,7 @@ export class LibsqlDriver implements Driver {
   readonly clock: Clock
   /** Well within the time that the server gives a transaction. */
   readonly idleMsMax = 3_000
+  #effectsMax = Number.POSITIVE_INFINITY
   /** What an answer of the server may hold, with room for how it is written there. */
   readonly claimBytesMax = 4 * 1024 * 1024
   readonly #connection: Connection
@@ -71,6 +74,18 @@ export class LibsqlDriver implements Driver {
     this.#writer = { stream: options.connection.stream(), session: this.#newSession() }
     this.#readers = new StreamPool(options.connection, READERS_MAX)
     this.#snapshots = new StreamPool(options.connection, SNAPSHOTS_MAX)
+  }
+
+  get effectsMax(): number {
+    return this.#effectsMax
+  }
+
+  /** Effects that wait for answers are round trips: so many of them as end in half of the server's time. */
+  #learnPace({ effects, busyMs }: LibsqlTx): void {
+    if (effects === 0) return
+    if (busyMs > TRANSACTION_MS)
+      this.#effectsMax = Math.max(1, Math.floor((effects * TRANSACTION_MS) / busyMs))
+    else if (busyMs < TRANSACTION_MS / 2 && effects >= this.#effectsMax) this.#effectsMax = 2 * effects
   }
 
   /** What was asked of the server so far, the heartbeat aside. */
@@ -162,6 +177,7 @@ export class LibsqlDriver implements Driver {
   readonly settleDone = settleDone
 
   runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void> {
+    ;(tx as LibsqlTx).effects += list.length
     return runEffects(tx as LibsqlTx, list, options)
   }
 
@@ -232,8 +248,10 @@ export class LibsqlDriver implements Driver {
     let value: T
     try {
       value = await fn(tx)
+      this.#learnPace(tx)
       this.assertFit(tx)
     } catch (thrown) {
+      this.#learnPace(tx)
       await tx.rollBack()
       this.#reachable = !tx.broken
       throw tx.reasonFor(thrown)

@@ -19,6 +19,9 @@ export class ServerError extends Error {
   }
 }
 
+/** One of the statements of a request cannot be read, so that none was run; which one it was is not told. */
+export class UnreadError extends ServerError {}
+
 /** No answer, or none of a libSQL server: what was asked may have been done. */
 export class AnswerError extends Error {}
 

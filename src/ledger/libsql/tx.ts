@@ -8,7 +8,7 @@ import type { Tx, Value } from '../contract.ts'
 import { Manners, RunAgain, type ServerTx } from '../effects.ts'
 import { IDLE_CODE } from '../guard.ts'
 import type { BatchAnswer, Step, StepResult, Stream } from './connection.ts'
-import { Aftermath, classify, LONG_CODE, ServerError, TIMED_OUT } from './errors.ts'
+import { Aftermath, classify, LONG_CODE, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
 
 /** Of one request; what is more follows in the next. */
 const STEPS_MAX = 2_000
@@ -137,7 +137,8 @@ export class LookTx extends StreamTx {
         else reject(errors[at + 1] ?? errors[0])
       }
     } catch (thrown) {
-      for (const { reject } of list) reject(thrown)
+      if (thrown instanceof UnreadError && list.length > 1) for (const one of list) await this.post([one])
+      else for (const { reject } of list) reject(thrown)
     }
   }
 
@@ -161,11 +162,13 @@ export class LibsqlTx extends StreamTx implements ServerTx {
   /** The server has it under way. */
   #isOpen = false
   /** How long the server had something to do for it, or an answer was on its way. */
-  #busyMs = 0
+  busyMs = 0
   failure: unknown
   broken = false
   /** Something was changed: its COMMIT goes along with a witness. */
   hasWritten = false
+  /** How many outcomes with effects are in it. */
+  effects = 0
   isWitnessed = true
 
   constructor(
@@ -195,12 +198,13 @@ export class LibsqlTx extends StreamTx implements ServerTx {
       return
     }
     const answer = await this.#batch(list)
-    if (answer) this.#answer(list, answer)
+    if (answer === 'unread') for (const one of list) await this.post([one])
+    else if (answer) this.#answer(list, answer)
     else for (const { reject } of list) reject(this.failure)
   }
 
-  /** Undefined where there is no answer. */
-  async #batch(list: readonly Step[]): Promise<BatchAnswer | undefined> {
+  /** Undefined where there is no answer, or a failure is all of it; `unread` where several have to be sent one by one. */
+  async #batch(list: readonly Step[]): Promise<BatchAnswer | 'unread' | undefined> {
     const isFirst = !this.#isBegun
     const steps: Step[] = list.map(({ sql, args }) => ({ sql, args, when: 'open' }))
     if (isFirst) steps.unshift({ sql: this.#begin })
@@ -216,12 +220,16 @@ export class LibsqlTx extends StreamTx implements ServerTx {
       }
       return { ...answer, results: answer.results.slice(1), errors: answer.errors.slice(1) }
     } catch (thrown) {
+      const isUnread = thrown instanceof UnreadError
+      // Not even BEGIN was run.
+      if (isUnread && isFirst) this.#isBegun = false
+      if (isUnread && list.length > 1) return 'unread'
       this.fail(thrown)
-      this.broken = true
+      this.broken = !isUnread
       return undefined
     } finally {
       // Waiting for others at the beginning is not its own time.
-      if (!isFirst) this.#busyMs += systemClock.monotonicMs() - sinceMs
+      if (!isFirst) this.busyMs += systemClock.monotonicMs() - sinceMs
     }
   }
 
@@ -253,7 +261,7 @@ export class LibsqlTx extends StreamTx implements ServerTx {
   }
 
   #isLong(thrown: unknown): boolean {
-    return thrown instanceof ServerError && thrown.code === TIMED_OUT && this.#busyMs > LONG_MS
+    return thrown instanceof ServerError && thrown.code === TIMED_OUT && this.busyMs > LONG_MS
   }
 
   #longError(): TidemarkError {
@@ -319,7 +327,8 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     const more = last(hasWritten)
     const steps = [...list, ...more, { sql: 'COMMIT' }]
     const answer = await this.#batch(steps)
-    if (!answer) {
+    if (answer === 'unread' || !answer) {
+      this.fail(new ServerError('a statement cannot be read', { code: 'SQL_PARSE_ERROR' }))
       for (const { reject } of list) reject(this.failure)
       if (hasWritten && this.#isUnknown) return false
       throw this.failure

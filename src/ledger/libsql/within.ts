@@ -33,6 +33,8 @@ class ClientTx implements Statements {
   readonly isRemote = true
   readonly #client: ClientTransaction
   readonly #where: string
+  /** One at a time, whatever the client does with several. */
+  #last: Promise<unknown> = Promise.resolve()
 
   constructor(client: ClientTransaction, where: string) {
     this.#client = client
@@ -57,12 +59,16 @@ class ClientTx implements Statements {
     return rows.map((row) => Array.from(row, plain) as R)
   }
 
-  async #execute(sql: string, params: readonly Value[] = []): ReturnType<ClientTransaction['execute']> {
-    try {
-      return await this.#client.execute({ sql, args: [...params] })
-    } catch (thrown) {
-      throw classify(thrown, this.#where)
-    }
+  #execute(sql: string, params: readonly Value[] = []): ReturnType<ClientTransaction['execute']> {
+    const turn = this.#last.then(async () => {
+      try {
+        return await this.#client.execute({ sql, args: [...params] })
+      } catch (thrown) {
+        throw classify(thrown, this.#where)
+      }
+    })
+    this.#last = turn.catch(() => {}) // whoever asked is told
+    return turn
   }
 }
 

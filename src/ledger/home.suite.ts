@@ -271,25 +271,18 @@ function libsqlConnection(url: string): AppConnection {
   }
 }
 
-/** All rows go, and what a test created; the ledger's tables stay. */
+/** All rows go, and what a test created, virtual tables before those that are theirs; the ledger's tables stay. */
 async function emptyLibsql(admin: Stream): Promise<void> {
-  const list = await admin.batch(
-    [
-      {
-        sql: `SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'trigger') AND name NOT LIKE 'sqlite_%'`,
-      },
-    ],
-    { isFirst: true },
-  )
-  const steps = list.results[0]!.rows().flatMap(([type, name]) => {
-    if (type === 'trigger') return [{ sql: `DROP TRIGGER "${name}"` }]
-    if (name === 'meta' || name === 'commits') return []
-    return [{ sql: LEDGER_TABLES.has(String(name)) ? `DELETE FROM ${name}` : `DROP TABLE "${name}"` }]
+  const sql = `SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'trigger') AND name NOT LIKE 'sqlite_%'
+    AND name NOT IN ('meta', 'commits') ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, rowid DESC`
+  const list = await admin.batch([{ sql }], { isFirst: true })
+  const steps = list.results[0]!.rows().map(([type, name]) => {
+    if (LEDGER_TABLES.has(String(name))) return { sql: `DELETE FROM ${name}` }
+    return { sql: `DROP ${type} IF EXISTS "${name}"` }
   })
   const off = { sql: 'PRAGMA foreign_keys = OFF' }
-  const answer = await admin.batch([off, { sql: 'BEGIN IMMEDIATE' }, ...steps, { sql: 'COMMIT' }], {
-    isFirst: true,
-  })
+  const around = [off, { sql: 'BEGIN IMMEDIATE' }, ...steps, { sql: 'COMMIT' }]
+  const answer = await admin.batch(around, { isFirst: true })
   for (const error of answer.errors) if (error) throw error
 }
 

@@ -22,7 +22,7 @@ const COLUMNS = 15
 const ROWS_PER_STATEMENT_MAX = 1_000
 const EDGES_PER_STATEMENT_MAX = 10_000
 
-const INSERT = `${INSERT_JOBS}
+export const INSERT = `${INSERT_JOBS}
   SELECT ${Array.from({ length: COLUMNS }, (_, at) => `value ->> ${at}`).join(', ')} FROM json_each(?) WHERE true
   ${UNLESS_KEY_TAKEN} RETURNING id, kind, key`
 
@@ -71,7 +71,7 @@ export async function insertEdges(tx: Tx, edges: readonly Edge[]): Promise<void>
 }
 
 /** Those of one attempt, which nearly all are; each other attempt is a statement more. */
-const DONE = `${SET_DONE} WHERE id IN (SELECT value FROM json_each(?)) AND attempt = ? AND ${IS_OWN} RETURNING id`
+export const DONE = `${SET_DONE} WHERE id IN (SELECT value FROM json_each(?)) AND attempt = ? AND ${IS_OWN} RETURNING id`
 
 export async function settleDone(
   tx: Tx,

@@ -517,6 +517,7 @@ export class Engine {
 
 const OPTION_FIELDS: Fields<EngineOptions> = {
   ledger: true,
+  ledgerToken: true,
   jobs: true,
   workers: true,
   window: true,

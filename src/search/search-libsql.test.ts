@@ -17,7 +17,7 @@ onLibsql(() => {
       await index.put({ ref: 'both', title: 'Notes', text: 'Nothing about money here', to_: [ANN, BOB] })
       assert.deepEqual(await index.refs('budget'), ['hers'])
       assert.deepEqual(await index.refs('budget', { as: BOB }), ['his'])
-      assert.deepEqual(await index.refs('car', { mode: 'hybrid' }).then((refs) => refs[0]), 'hers')
+      assert.deepEqual(await index.refs('car', { mode: 'meaning' }).then((refs) => refs[0]), 'hers')
       assert.deepEqual(await index.search.suggest('bud', { principals: [ANN] }, 5), [
         { text: 'budget', kind: 'word' },
       ])

@@ -87,7 +87,8 @@ export class Connection {
   readonly target: Target
   readonly usage: Usage = { requests: 0, rowsRead: 0, rowsWritten: 0 }
   readonly #exchange: HttpExchange & { close(): void }
-  readonly #closing = new AbortController()
+  /** Of the requests that are under way. */
+  readonly #live = new Set<AbortController>()
 
   constructor(target: Target) {
     this.target = target
@@ -96,7 +97,7 @@ export class Connection {
 
   /** What is under way ends without an answer. */
   close(): void {
-    this.#closing.abort(new ServerError('the ledger was closed', { code: 'CLOSED' }))
+    for (const one of this.#live) one.abort(new ServerError('the ledger was closed', { code: 'CLOSED' }))
     this.#exchange.close()
   }
 
@@ -106,9 +107,10 @@ export class Connection {
 
   async #post(url: string, body: string, answerMsMax: number): Promise<unknown> {
     this.usage.requests += 1
-    const late = new AbortController()
+    const ending = new AbortController()
+    this.#live.add(ending)
     const cancel = systemClock.timer(answerMsMax, () =>
-      late.abort(new AnswerError(`no answer within ${Math.round(answerMsMax / 1_000)} s`)),
+      ending.abort(new AnswerError(`no answer within ${Math.round(answerMsMax / 1_000)} s`)),
     )
     try {
       const { token } = this.target
@@ -120,13 +122,14 @@ export class Connection {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
         body,
-        signal: AbortSignal.any([late.signal, this.#closing.signal]),
+        signal: ending.signal,
       })
       const text = await readText(answer)
       if (status !== 200) throw refusal(status, text)
       return parseAnswer(text)
     } finally {
       cancel()
+      this.#live.delete(ending)
     }
   }
 }

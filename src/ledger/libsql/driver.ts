@@ -190,7 +190,7 @@ export class LibsqlDriver implements Driver {
     if (!(tx instanceof LibsqlTx)) return void (await raised)
     raised.then(
       (row) => {
-        for (const listener of this.#listeners) listener.own(what, Number(row!.value))
+        tx.announced = { what, value: Number(row!.value) }
       },
       (thrown: unknown) => tx.fail(thrown),
     )
@@ -257,6 +257,8 @@ export class LibsqlDriver implements Driver {
       throw tx.reasonFor(thrown)
     }
     await this.#commit(tx)
+    const { announced } = tx
+    if (announced) for (const listener of this.#listeners) listener.own(announced.what, announced.value)
     return value
   }
 

@@ -4,7 +4,7 @@
  */
 import { systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
-import type { Tx, Value } from '../contract.ts'
+import type { Announcement, Tx, Value } from '../contract.ts'
 import { Manners, RunAgain, type ServerTx } from '../effects.ts'
 import { IDLE_CODE } from '../guard.ts'
 import type { BatchAnswer, Step, StepResult, Stream } from './connection.ts'
@@ -170,6 +170,8 @@ export class LibsqlTx extends StreamTx implements ServerTx {
   /** How many outcomes with effects are in it. */
   effects = 0
   isWitnessed = true
+  /** What it tells other processes with its COMMIT, and the counter that says so. */
+  announced: { what: Announcement; value: number } | undefined
 
   constructor(
     stream: Stream,

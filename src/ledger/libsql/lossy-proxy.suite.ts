@@ -9,7 +9,7 @@ export type Loss = 'request' | 'answer' | 'late'
 export class LossyProxy {
   readonly url: string
   readonly #close: () => Promise<void>
-  #loss: { of: RegExp; what: Loss } | undefined
+  #loss: { of: RegExp; what: Loss; onLost: () => void } | undefined
   #held: (() => Promise<void>) | undefined
 
   private constructor(url: string, close: () => Promise<void>) {
@@ -30,9 +30,11 @@ export class LossyProxy {
     return proxy
   }
 
-  /** Of the next request that holds `of`. */
-  lose(what: Loss, of: RegExp): void {
-    this.#loss = { of, what }
+  /** Of the next request that holds `of`; resolves when that is lost. */
+  lose(what: Loss, of: RegExp): Promise<void> {
+    return new Promise((resolve) => {
+      this.#loss = { of, what, onLost: resolve }
+    })
   }
 
   /** What was held back reaches the server now. */
@@ -48,8 +50,9 @@ export class LossyProxy {
     const parts: Buffer[] = []
     for await (const part of incoming) parts.push(part as Buffer)
     const body = Buffer.concat(parts)
-    const loss = this.#loss?.of.test(body.toString()) ? this.#loss.what : undefined
-    if (loss) this.#loss = undefined
+    const found = this.#loss?.of.test(body.toString()) ? this.#loss : undefined
+    const loss = found?.what
+    if (found) this.#loss = undefined
     const pass = (): Promise<{ status: number; body: Buffer }> => forward(`${target}${incoming.url}`, body)
     if (loss === 'answer') await pass()
     if (loss === 'late') {
@@ -57,8 +60,9 @@ export class LossyProxy {
         await pass()
       }
     }
-    if (loss) {
+    if (found) {
       outgoing.destroy()
+      found.onLost()
       return
     }
     const answer = await pass()

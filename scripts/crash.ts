@@ -1,5 +1,5 @@
 /**
- * `npm run crash -- [--rounds 300] [--seed N] [--db sqlite|postgres|both]`: the crash proof at length.
+ * `npm run crash -- [--rounds 300] [--seed N] [--db sqlite|postgres|libsql|both]`: the crash proof at length.
  *
  * Kills a real engine process with SIGKILL at `rounds` random instants and at every named commit point, on each
  * database; then several processes share a ledger while they are stopped, resumed and killed. After every
@@ -20,7 +20,7 @@ import {
 import { instantLives, pointLives } from '../e2e/crash/plan.ts'
 import { SMALL, type SourceSize } from '../e2e/crash/source.ts'
 import { CREW, runTurmoil, TURMOIL } from '../e2e/crash/turmoil.ts'
-import { systemClock } from '../src/base/clock.ts'
+import { sleep, systemClock } from '../src/base/clock.ts'
 import { type Random, seededRandom, systemRandom } from '../src/base/random.ts'
 import { startPostgres } from './postgres.ts'
 import { readUsage } from './usage.ts'
@@ -38,9 +38,14 @@ const PACES_MS = [0, 1, 3, 8]
 /** Instants are drawn anew for each batch, because the machine's speed changes under way. */
 const LIVES_PER_BATCH = 10
 
+/** Some 10,000 jobs, shared by two processes of which one is killed again and again. */
+const MANY: SourceSize = { ...SMALL, segments: 20, pages: 10, pageItems: 25, batchItems: 1, paceMs: 1 }
+const MANY_KILLS = 20
+const MANY_PAUSE_MS = 1_500
+
 type Options = { rounds: number; seed: number; databases: readonly Database[] }
 
-const USAGE = 'npm run crash -- [--rounds N] [--seed S] [--db sqlite|postgres|both]'
+const USAGE = 'npm run crash -- [--rounds N] [--seed S] [--db sqlite|postgres|libsql|both]'
 
 function readOptions(): Options {
   const { values } = readUsage(
@@ -55,11 +60,12 @@ function readOptions(): Options {
   )
   const rounds = Number(values.rounds)
   const seed = Number(values.seed)
-  const databases = values.db === 'both' ? DATABASES : DATABASES.filter((name) => name === values.db)
+  const all: readonly Database[] = [...DATABASES, 'libsql']
+  const databases = values.db === 'both' ? DATABASES : all.filter((name) => name === values.db)
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX)
     fail(`--rounds takes a number from 1 to ${ROUNDS_MAX}.`)
   if (!Number.isInteger(seed) || seed < 0) fail('--seed takes a whole number.')
-  if (databases.length === 0) fail('--db takes sqlite, postgres or both.')
+  if (databases.length === 0) fail('--db takes sqlite, postgres, libsql or both.')
   return { rounds, seed, databases }
 }
 
@@ -102,6 +108,7 @@ async function prove(database: Database, { rounds, seed }: Options): Promise<Tal
     print(`${database}: ${total.kills - byPoints} of ${rounds} random instants: ${describe(total)}`)
   }
   await shareInTurmoil(database, { random, times: Math.ceil(rounds / ROUNDS_PER_TURMOIL), total })
+  await shareManyJobs(database, { random, total })
   return total
 }
 
@@ -134,6 +141,40 @@ async function shareInTurmoil(
       `${database}: ${n} of ${times} times in turmoil with ${CREW[database]} processes: ${describe(total)}`,
     )
   }
+}
+
+async function shareManyJobs(
+  database: Database,
+  { random, total }: { random: Random; total: Tally },
+): Promise<void> {
+  const reference = await measure(database, MANY)
+  const place = await freshPlace(database)
+  const life = new Life(place.url, MANY)
+  const pair = [life.start(), life.start()]
+  try {
+    let kills = 0
+    while (kills < MANY_KILLS) {
+      await Promise.all(pair.map((child) => child.said('ready')))
+      await sleep(systemClock, random() * MANY_PAUSE_MS)
+      const at = Math.floor(random() * pair.length)
+      if (pair.some((child) => child.process.exitCode !== null)) break // the work is done
+      await pair[at]!.destroy()
+      kills += 1
+      await life.look(`after kill ${kills} of two processes`)
+      pair[at] = life.start()
+    }
+    for (const child of pair) await life.finished(child)
+    const state = await life.judge('after kills of two processes', reference)
+    total.lives += 1
+    total.kills += kills
+    print(`${database}: two processes and ${kills} kills, ${state.length} facts at the end like undisturbed`)
+  } catch (thrown) {
+    tellFailure(database, place, 'with two processes')
+    throw thrown
+  } finally {
+    for (const child of pair) await child.destroy()
+  }
+  await place.remove()
 }
 
 async function measure(database: Database, size: SourceSize): Promise<Reference> {

@@ -60,7 +60,7 @@ const OPTIONS = {
   },
 } as const
 
-const USAGE = `npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]
+const USAGE = `npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres|libsql] [--kills] [--links] [--odd NAME] [--shrink]
 npm run oracle -- drive [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- ingest [--histories N] [--minutes N] [--at-once N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- assistant [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
@@ -79,9 +79,10 @@ const numbers = [
 ].map(Number)
 const [histories = 0, first = 0, acts = 0, crashes = 0, workSeconds = 0, minutes = 0, atOnce = 1] = numbers
 const database = DATABASES.find((name) => name === values.db)
+const isFilesOnLibsql = positionals.join() === 'files' && values.db === 'libsql'
 const isKnown = isWatch || isDrive || isIngest || isAssistant || positionals.join() === 'files'
 if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse(USAGE)
-if (!database) wrongUse(USAGE)
+if (!database && !isFilesOnLibsql) wrongUse(USAGE)
 const oddity = ODDITIES.find((name) => name === values.odd)
 if (values.odd !== undefined && !oddity) wrongUse(USAGE)
 
@@ -92,6 +93,7 @@ if (isIngest) process.exit((await ingestAll()) > 0 ? 1 : 0)
 if (isAssistant) process.exit((await assistantAll()) > 0 ? 1 : 0)
 
 const sync = values.kills ? 'process' : 'here'
+const filesDatabase = isFilesOnLibsql ? 'libsql' : database
 const server = database === 'postgres' ? await startPostgres() : undefined
 if (server) process.env.TIDEMARK_TEST_PG = server.url
 const startedMs = systemClock.monotonicMs()
@@ -100,7 +102,7 @@ const SAID_EVERY = 100
 say(`${histories} histories from seed ${first}`)
 for (let seed = first; seed < first + histories; seed++) {
   const lines = makeHistory(seededRandom(seed), { acts, crashes, hasLinks: values.links, oddity })
-  const ran = await runHistory(lines, { seed, sync, database })
+  const ran = await runHistory(lines, { seed, sync, database: filesDatabase })
   totals.histories += 1
   totals.acts += ran.acts
   totals.actions += ran.actions
@@ -109,7 +111,7 @@ for (let seed = first; seed < first + histories; seed++) {
     totals.failed += 1
     say(`seed ${seed} failed: ${ran.failure}`)
     const found = values.shrink
-      ? await shrink(lines, ran.failure, { seed, sync, database })
+      ? await shrink(lines, ran.failure, { seed, sync, database: filesDatabase })
       : { lines, failure: '' }
     say(`${found.failure}\n${pasted(found.lines)}`)
   }

@@ -220,7 +220,7 @@ function commandOptions(input: { account: Account | undefined; folder: string })
   return { cwd: input.folder, env, encoding: 'utf8', ...input.account }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   const address = server.address()

@@ -12,7 +12,7 @@ export function conditions(input: {
   postgresVersion: string | undefined
 }): string[] {
   const lines = [
-    'equal durability: `sqlite full` is WAL with synchronous = FULL for all, `postgres` has fsync, full_page_writes and synchronous_commit on; `sqlite normal` (WAL, synchronous = NORMAL: a power cut may take the last commits) is there for reference',
+    'equal durability: `sqlite full` is WAL with synchronous = FULL for all, `postgres` has fsync, full_page_writes and synchronous_commit on; `sqlite normal` (WAL, synchronous = NORMAL: a power cut may take the last commits) is there for reference; `libsql` is a server with NORMAL, over HTTP on this machine',
     `PostgreSQL ${input.postgresVersion ?? 'not used'}, on this machine, otherwise with its default settings`,
     PEERS.map((name) => `${name} ${peerVersion(name)}`).join(', '),
     'each measurement in a fresh process on a fresh database; subjects take turns; the better of two runs, the best of three where ledgers are compared with each other, one for memory',

@@ -3,13 +3,17 @@
  * The measurements themselves (measure.ts) are the same code for all of them.
  */
 
-/** A database with its durability: WAL and `synchronous` on SQLite, `synchronous_commit = on` on PostgreSQL. */
-export type Database = 'sqlite full' | 'sqlite normal' | 'postgres'
+/**
+ * A database with its durability: WAL and `synchronous` on SQLite, `synchronous_commit = on` on PostgreSQL; a libSQL
+ * server has `synchronous = NORMAL`, and cannot be told otherwise.
+ */
+export type Database = 'sqlite full' | 'sqlite normal' | 'postgres' | 'libsql'
 
 /** A fresh place for one measurement. Durability is part of it, so that it is equal for all. */
 export type Target =
   | { kind: 'sqlite'; file: string; synchronous: 'FULL' | 'NORMAL' }
   | { kind: 'postgres'; url: string; serverPid: number }
+  | { kind: 'libsql'; url: string }
 
 export type StartOptions = {
   /** Called as a handler starts, with the number of jobs that it was given. */
@@ -77,6 +81,11 @@ export function payloads(count: number): { n: number }[] {
 export function sqliteTarget(target: Target): Extract<Target, { kind: 'sqlite' }> {
   if (target.kind !== 'sqlite') throw new Error('this subject needs a SQLite file')
   return target
+}
+
+export function libsqlUrl(target: Target): string {
+  if (target.kind !== 'libsql') throw new Error('this subject needs a libSQL server')
+  return target.url
 }
 
 export function postgresUrl(target: Target): string {

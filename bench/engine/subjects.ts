@@ -34,7 +34,7 @@ export type SubjectEntry = {
 }
 
 const ALL: readonly Ability[] = ['enqueue', 'drain', 'pick up', 'memory', 'settled', 'blocked']
-const EVERYWHERE: readonly Database[] = ['sqlite full', 'sqlite normal', 'postgres']
+const EVERYWHERE: readonly Database[] = ['sqlite full', 'sqlite normal', 'postgres', 'libsql']
 const SQLITE: readonly Database[] = ['sqlite full', 'sqlite normal']
 const PLAINJOB_POLL_MS = 10
 const PLAINJOB_DEFAULT_POLL_MS = 1000
@@ -44,7 +44,7 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     name: 'tidemark',
     databases: EVERYWHERE,
     abilities: [...ALL, 'effects', 'together', 'own'],
-    drainJobs: () => 100_000,
+    drainJobs: (database) => (database === 'libsql' ? 30_000 : 100_000),
     effectJobs: 60_000,
     create: async (options) => (await import('./tidemark.ts')).tidemarkSubject(options),
   },
@@ -121,12 +121,14 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     name: 'limit',
     databases: EVERYWHERE,
     abilities: ['enqueue', 'drain', 'together', 'pick up'],
-    drainJobs: (database) => (database === 'postgres' ? 100_000 : 300_000),
-    note: 'the bare database, three columns; a drain completes the last batch and claims the next in one transaction (SQLite 100 jobs on its one writer, PostgreSQL 1,000 on each of 4 connections); a pick-up is one durable commit',
+    drainJobs: (database) => (database === 'libsql' ? 30_000 : database === 'postgres' ? 100_000 : 300_000),
+    note: "the bare database, three columns; a drain completes the last batch and claims the next in one transaction (SQLite 100 jobs on its one writer, PostgreSQL 1,000 on each of 4 connections); on libSQL the ledger's own tables and statements for 1,0 jobs in one request; a pick-up is one durable commit",
     create: async (options) =>
       options.target.kind === 'sqlite'
         ? (await import('./limit-sqlite.ts')).sqliteLimit(options)
-        : (await import('./limit-postgres.ts')).postgresLimit(options),
+        : options.target.kind === 'libsql'
+          ? (await import('./limit-libsql.ts')).libsqlLimit(options)
+          : (await import('./limit-postgres.ts')).postgresLimit(options),
   },
 ]
 

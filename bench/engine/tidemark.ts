@@ -12,6 +12,7 @@ import {
   request,
   TidemarkError,
 } from '../../src/engine/index.ts'
+import { Connection, parseTarget } from '../../src/ledger/libsql/connection.ts'
 import {
   EFFECTS_TABLE,
   payload,
@@ -71,7 +72,7 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
           ? await openLedger(`sqlite:${target.file}`, { synchronous: target.synchronous })
           : await openLedger(target.url)
       // On PostgreSQL it is there for everybody.
-      if (target.kind === 'sqlite') await ledger.migrateApp('bench', [[EFFECTS_TABLE]])
+      if (target.kind !== 'postgres') await ledger.migrateApp('bench', [[EFFECTS_TABLE]])
       engine = await createEngine({ ledger, jobs: [noop, leaf, last, keyed], workers: options.concurrency })
       await reader.open()
     },
@@ -144,6 +145,22 @@ function createReader({ target }: SubjectOptions): Reader {
       async close() {
         database.close()
       },
+    }
+  }
+  if (target.kind === 'libsql') {
+    const connection = new Connection(parseTarget(target.url, undefined))
+    const stream = connection.stream()
+    const count = async (sql: string): Promise<number> => {
+      const { results } = await stream.batch([{ sql }], { isFirst: true })
+      return Number(results[0]!.rows()[0]![0])
+    }
+    return {
+      open: async () => {},
+      async left() {
+        const booked = await count(BOOKED)
+        return booked > 0 ? booked : await count(LEFT)
+      },
+      close: async () => connection.close(),
     }
   }
   const client = new pg.Client({ connectionString: target.url, options: '-c search_path=tidemark' })

@@ -1,10 +1,11 @@
 /**
- * The databases of a run: a folder for SQLite files, and one PostgreSQL server that is started when first
- * needed. Each measurement gets a file or a database of its own, and nothing of it stays.
+ * The databases of a run: a folder for SQLite files, one PostgreSQL server that is started when first needed, and
+ * libSQL servers. Each measurement gets a file, a database or a server of its own, and nothing of it stays.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import { type LibsqlServer, startLibsql } from '../../scripts/libsql.ts'
 import { type PostgresServer, startPostgres } from '../../scripts/postgres.ts'
 import { benchFolder } from '../machine.ts'
 import { type Database, EFFECTS_TABLE, type Target } from './subject.ts'
@@ -14,6 +15,7 @@ const DURABLE = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' 
 export class Workspace {
   readonly #folder = mkdtempSync(join(benchFolder(), 'tidemark-bench-'))
   #server: PostgresServer | undefined
+  readonly #libsql = new Map<string, LibsqlServer>()
   #opened = 0
   #serverPid = 0
   /** Of PostgreSQL, once it has run. */
@@ -21,6 +23,11 @@ export class Workspace {
 
   async open(database: Database): Promise<Target> {
     const name = `bench_${++this.#opened}`
+    if (database === 'libsql') {
+      const server = await startLibsql()
+      this.#libsql.set(server.url, server)
+      return { kind: 'libsql', url: server.url }
+    }
     if (database !== 'postgres') {
       const synchronous = database === 'sqlite full' ? 'FULL' : 'NORMAL'
       return { kind: 'sqlite', file: join(this.#folder, `${name}.db`), synchronous }
@@ -45,12 +52,18 @@ export class Workspace {
       for (const suffix of ['', '-wal', '-shm']) rmSync(target.file + suffix, { force: true })
       return
     }
+    if (target.kind === 'libsql') {
+      await this.#libsql.get(target.url)?.stop()
+      this.#libsql.delete(target.url)
+      return
+    }
     const name = new URL(target.url).pathname.slice(1)
     await this.#query(await this.#serverUrl(), `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
   }
 
   async close(): Promise<void> {
     await this.#server?.stop()
+    for (const server of this.#libsql.values()) await server.stop()
     rmSync(this.#folder, { recursive: true, force: true })
   }
 

@@ -16,7 +16,7 @@ import {
 import { instantLives, pointLives } from './plan.ts'
 import { fateOf, itemsIn, SMALL, streamEnd } from './source.ts'
 
-const EXTENT: Record<Database, { hitsEach: number; instants: number; perLife: number }> = {
+const EXTENT: Record<(typeof DATABASES)[number], { hitsEach: number; instants: number; perLife: number }> = {
   sqlite: { hitsEach: 2, instants: 10, perLife: 4 },
   postgres: { hitsEach: 1, instants: 4, perLife: 4 },
 }

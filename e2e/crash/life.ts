@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startLibsql } from '../../scripts/libsql.ts'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { CommitPoint } from '../../src/ledger/cycle.ts'
@@ -14,8 +15,9 @@ import { checkEnd, checkInstant, checkSince, finalState } from './oracle.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 import type { SourceSize } from './source.ts'
 
+/** Those on which all of the short forms run; libSQL has a short form of its own. */
 export const DATABASES = ['sqlite', 'postgres'] as const
-export type Database = (typeof DATABASES)[number]
+export type Database = (typeof DATABASES)[number] | 'libsql'
 
 /** At the n-th time at a commit point; or so long after the process was started, or after its n-th tick. */
 export type Kill = { point: CommitPoint; hit: number } | { afterMs: number; tick?: number }
@@ -31,6 +33,10 @@ export async function freshPlace(database: Database): Promise<Place> {
   if (database === 'postgres') {
     const { url, drop } = await freshDatabase()
     return { url, remove: drop }
+  }
+  if (database === 'libsql') {
+    const { url, stop } = await startLibsql()
+    return { url, remove: stop }
   }
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-crash-'))
   return {

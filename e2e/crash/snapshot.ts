@@ -86,8 +86,11 @@ export type Snapshot = {
 
 /** Undefined as long as the ledger or the workload's tables are not there yet. */
 export async function takeSnapshot(url: string): Promise<Snapshot | undefined> {
-  const tables = url.startsWith('postgres') ? await readPostgres(url) : readSqlite(sqliteFile(url))
-  return tables as Snapshot | undefined
+  const read = async (): Promise<Record<string, unknown[]> | undefined> => {
+    if (url.startsWith('postgres')) return readPostgres(url)
+    return url.startsWith('http') ? readLibsql(url) : readSqlite(sqliteFile(url))
+  }
+  return (await read()) as Snapshot | undefined
 }
 
 function readSqlite(file: string): Record<string, unknown[]> | undefined {
@@ -122,8 +125,37 @@ async function readPostgres(url: string): Promise<Record<string, unknown[]> | un
   }
 }
 
+/** All statements of one request, between BEGIN and ROLLBACK, see the same. */
+async function readLibsql(url: string): Promise<Record<string, unknown[]> | undefined> {
+  const names = Object.keys(QUERIES)
+  const there = `SELECT name FROM sqlite_schema WHERE name = 'violations'`
+  const [found] = await libsqlRows(url, [there])
+  if (found!.length === 0) return undefined
+  const lists = await libsqlRows(url, ['BEGIN', ...Object.values(QUERIES), 'ROLLBACK'])
+  return Object.fromEntries(names.map((name, at) => [name, lists[at + 1]!]))
+}
+
+type LibsqlValue = { type: string; value?: string | number }
+type LibsqlResult = { cols: { name: string }[]; rows: LibsqlValue[][] }
+type LibsqlAnswer = { results: { type: string; response?: { result?: LibsqlResult } }[] }
+
+async function libsqlRows(url: string, statements: readonly string[]): Promise<Record<string, unknown>[][]> {
+  const requests = [...statements.map((sql) => ({ type: 'execute', stmt: { sql } })), { type: 'close' }]
+  const answer = await fetch(`${url}/v3/pipeline`, { method: 'POST', body: JSON.stringify({ requests }) })
+  const { results } = (await answer.json()) as LibsqlAnswer
+  return results.slice(0, -1).map(({ type, response }, at) => {
+    if (type !== 'ok') throw new Error(`${statements[at]} failed: ${JSON.stringify(results[at])}`)
+    const { cols, rows } = response!.result!
+    const plain = ({ type, value = null }: { type: string; value?: string | number | null }): unknown =>
+      type === 'integer' ? Number(value) : value
+    return rows.map((row) => Object.fromEntries(cols.map(({ name }, n) => [name, plain(row[n]!)])))
+  })
+}
+
 /** Does nobody hold a lock that a write would have to wait for? */
 export async function isBetweenTransactions(url: string): Promise<boolean> {
+  // A libSQL server ends a transaction whose process stands still.
+  if (url.startsWith('http')) return true
   if (!url.startsWith('postgres')) return isSqliteFree(sqliteFile(url))
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -9,7 +9,7 @@ import type { Child } from './child-process.ts'
 import type { Database, Life } from './life.ts'
 import { SMALL, type SourceSize } from './source.ts'
 
-export const CREW: Record<Database, number> = { sqlite: 2, postgres: 3 }
+export const CREW: Record<Database, number> = { sqlite: 2, postgres: 3, libsql: 2 }
 
 /**
  * Many jobs that commit again and again, and do not listen when they are told that their lease is lost: a process

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '../../src/base/clock.ts'
 import { seededRandom, systemRandom } from '../../src/base/random.ts'
+import { onLibsql } from '../../src/ledger/home.suite.ts'
 import { makeHistory, pasted } from './history.ts'
 import { type RunOptions, runHistory } from './run.ts'
 
@@ -34,3 +35,8 @@ test('whatever people do on both sides, both end up the same and nothing is lost
 
 test('the same with the ledger on PostgreSQL', (context) =>
   prove(context, { budgetMs: 12_000, historiesMin: 3, historiesMax: 20 }, { database: 'postgres' }))
+
+onLibsql(() => {
+  test('the same with the ledger on libSQL', (context) =>
+    prove(context, { budgetMs: 5_000, historiesMin: 1, historiesMax: 3 }, { database: 'libsql' }))
+})

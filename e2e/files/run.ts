@@ -31,7 +31,7 @@ export type RunOptions = {
   seed: number
   /** Where the sync runs: in this process, or in one of its own that is killed. */
   sync?: 'here' | 'process'
-  database?: 'sqlite' | 'postgres'
+  database?: 'sqlite' | 'postgres' | 'libsql'
   settleMsMax?: number
   say?: (line: string) => void
 }
@@ -46,7 +46,8 @@ const TIMES_MS: Partial<Record<string, number>> = { deltaLagMs: 150, changedNotF
 
 export async function runHistory(lines: readonly string[], options: RunOptions): Promise<Ran> {
   const sqlite = options.sync === 'process' ? 'file' : 'memory'
-  const database = options.database === 'postgres' ? 'postgres' : sqlite
+  const { database: asked = 'sqlite' } = options
+  const database = asked === 'sqlite' ? sqlite : asked
   const world = await OracleWorld.start({ seed: options.seed, database })
   const run = new Run(world, lines.map(parseStep), options)
   try {

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startLibsql } from '../../scripts/libsql.ts'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import {
   type FilesSettings,
@@ -31,7 +32,7 @@ import { beginChild } from './child-life.ts'
 import { severable } from './severed.ts'
 
 /** Where the ledger is kept. On PostgreSQL, and in a file, several processes can share it. */
-export type Database = 'memory' | 'file' | 'postgres'
+export type Database = 'memory' | 'file' | 'postgres' | 'libsql'
 
 export const ACCOUNT = 'ann@example.com'
 export const PAIR = 'home'
@@ -205,6 +206,10 @@ async function freshPlace(home: string, database: Database): Promise<Place> {
   if (database === 'postgres') {
     const { url, drop } = await freshDatabase()
     return { url, remove: drop }
+  }
+  if (database === 'libsql') {
+    const { url, stop } = await startLibsql()
+    return { url, remove: stop }
   }
   const url = database === 'memory' ? 'sqlite::memory:' : `sqlite:${join(home, 'ledger.db')}`
   return { url, remove: async () => {} }

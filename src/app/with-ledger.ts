@@ -48,7 +48,7 @@ export async function withLedgerMade<T>(
 ): Promise<T> {
   const { location, place } = await locate(context)
   const { openLedger } = await import('../ledger/open.ts')
-  const ledger = await openLedger(urlOf(location))
+  const ledger = await openLedger(urlOf(location), { token: place.config.ledger.token })
   try {
     return await use({ ...place, ledger })
   } finally {
@@ -61,7 +61,7 @@ export async function openIfThere(
   context: CliContext,
 ): Promise<{ place: LedgerPlace; ledger: Ledger | undefined }> {
   const { location, place } = await locate(context)
-  return { place, ledger: await openExisting(location) }
+  return { place, ledger: await openExisting(location, place.config.ledger.token) }
 }
 
 const NO_LEDGER_HINT =
@@ -96,10 +96,13 @@ function urlOf(location: LedgerLocation): string {
   return location.database === 'sqlite' ? `sqlite:${location.path}` : location.url
 }
 
-async function openExisting(location: LedgerLocation): Promise<Ledger | undefined> {
+async function openExisting(
+  location: LedgerLocation,
+  token: string | undefined,
+): Promise<Ledger | undefined> {
   const { openLedger } = await import('../ledger/open.ts')
   try {
-    return await openLedger(urlOf(location), { create: false })
+    return await openLedger(urlOf(location), { create: false, token })
   } catch (thrown) {
     if (thrown instanceof TidemarkError && thrown.code === 'ledger-unmade') return undefined
     throw thrown

@@ -40,10 +40,19 @@ export function locateFile(input: LocationInput, home: string): Located {
   return given ?? { path: join(home, 'config.toml'), origin: { kind: 'default' } }
 }
 
-export type LedgerLocation = { database: 'sqlite'; path: string } | { database: 'postgres'; url: string }
+export type LedgerLocation =
+  | { database: 'sqlite'; path: string }
+  | { database: 'postgres' | 'libsql'; url: string }
+
+export const DATABASE_NAMES: Record<LedgerLocation['database'], string> = {
+  sqlite: 'SQLite',
+  postgres: 'PostgreSQL',
+  libsql: 'libSQL',
+}
 
 /** What `ledger.url` stands for: a file, inside the home folder unless it is absolute, or a server. */
 export function locateLedger(url: string, home: string): LedgerLocation {
+  if (/^(?:libsql|https?):/.test(url)) return { database: 'libsql', url }
   if (!url.startsWith('sqlite')) return { database: 'postgres', url }
   const path = url.slice('sqlite:'.length) || 'ledger.db'
   return { database: 'sqlite', path: resolve(home, path) }

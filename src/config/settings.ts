@@ -20,7 +20,8 @@ const TIMETABLE_ENTRIES_MAX = 50
 const ALLOWED_HOSTS_MAX = 50
 
 const ALLOWED_RATE = 'a rate such as "10MB/s" or "100Mbit/s", or "unlimited"'
-const ALLOWED_LEDGER = '"sqlite", "sqlite:FILE" (inside the home folder) or "postgres://USER@HOST/DATABASE"'
+const ALLOWED_LEDGER =
+  '"sqlite", "sqlite:FILE" (inside the home folder), "postgres://USER@HOST/DATABASE", or "libsql://HOST" or "http://HOST:PORT" of a libSQL server'
 
 const timeOfDay = z
   .string()
@@ -47,7 +48,10 @@ const timetableEntry = z
 
 const ledgerUrl = z
   .string()
-  .refine((text) => /^sqlite(?::.+)?$/.test(text) || /^postgres(?:ql)?:$/.test(protocolOf(text) ?? ''))
+  .refine(
+    (text) =>
+      /^sqlite(?::.+)?$/.test(text) || /^(?:postgres(?:ql)?|libsql|https?):$/.test(protocolOf(text) ?? ''),
+  )
 
 const ledger = defineSection('ledger', {
   url: ledgerUrl.default('sqlite').register(about, {
@@ -55,6 +59,7 @@ const ledger = defineSection('ledger', {
     purpose: 'the database that holds all work',
     secret: 'password',
   }),
+  token: secretText('what a libSQL server is asked with'),
   prune_after_days: whole({ min: 1, max: 3650 }, 7, 'how long settled jobs are kept'),
   failed_after_days: whole({ min: 1, max: 3650 }, 30, 'how long failed jobs are kept'),
   audit_after_days: whole({ min: 1, max: 3650 }, 365, 'how long it is kept what was done for users, by whom'),

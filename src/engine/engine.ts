@@ -56,8 +56,10 @@ const STOP_GRACE_MS = 10_000
 export const STOP_MS_MAX = 20_000
 
 export type EngineOptions = {
-  /** `sqlite:path`, `postgres://…`, or a ledger that is already open. */
+  /** `sqlite:path`, `postgres://…`, `libsql://…`, or a ledger that is already open. */
   ledger: string | Ledger
+  /** Of a libSQL server that asks for one. */
+  ledgerToken?: string
   jobs?: readonly AnyJobKind[]
   workers?: number
   window?: number
@@ -81,7 +83,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const own = typeof options.ledger === 'string'
   const ledger =
     typeof options.ledger === 'string'
-      ? await openLedger(options.ledger, { clock, random, point: options.point })
+      ? await openLedger(options.ledger, { clock, random, point: options.point, token: options.ledgerToken })
       : options.ledger
   return new Engine(ledger, { ...options, clock, random }, own)
 }
@@ -515,6 +517,7 @@ export class Engine {
 
 const OPTION_FIELDS: Fields<EngineOptions> = {
   ledger: true,
+  ledgerToken: true,
   jobs: true,
   workers: true,
   window: true,

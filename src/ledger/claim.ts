@@ -75,7 +75,8 @@ export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promi
         }
       : request
     let room = request.room[lane]
-    let bytes = request.bytes?.[lane] ?? Number.MAX_SAFE_INTEGER
+    const { claimBytesMax = Number.MAX_SAFE_INTEGER } = ctx.driver
+    let bytes = Math.min(request.bytes?.[lane] ?? claimBytesMax, claimBytesMax)
     let drained = room <= 0
     for (let round = 0; room > 0 && bytes > 0 && !drained && round < ROUNDS_MAX; round++) {
       const { jobs, drained: emptied } = await claimRound(ctx, limited, lane, { room, bytes, live })

@@ -27,6 +27,8 @@ export type Row = Record<string, Value>
 /** SQL inside one transaction, with `?` for parameters on both databases. */
 export interface Tx {
   readonly dialect: 'sqlite' | 'postgres'
+  /** A statement is a round trip to a server. */
+  readonly isRemote?: boolean
   all<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T[]>
   get<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T | undefined>
   /** Returns the number of rows changed. */
@@ -307,6 +309,12 @@ export interface Driver {
   readonly file: string | null
   /** For durations; see now(). */
   readonly clock: Clock
+  /** How long a transaction may wait for something else than its statements; see guard.ts. */
+  readonly idleMsMax?: number
+  /** How many outcomes with effects one transaction may have, as far as they would take too long; any number if left out. */
+  readonly effectsMax?: number
+  /** Of payloads and checkpoints, in one claim of a lane. */
+  readonly claimBytesMax?: number
   /** Milliseconds since the epoch, by the clock that all processes on this ledger share. */
   now(): number
   /**
@@ -331,7 +339,7 @@ export interface Driver {
   read<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
   /** Reads that belong together: all its statements see the database as it was at the first of them. */
   snapshot<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
-  /** An app's own connection (DatabaseSync or a pg client), inside a transaction the app has begun. */
+  /** An app's own connection (DatabaseSync, a pg client, a Transaction of @libsql/client), inside a transaction the app has begun. */
   within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T>
   /** One of these slots that no other transaction writes to before this one, which may take long, has ended. */
   ownSlot(tx: Tx, slots: { from: number; to: number }): Promise<number>

@@ -93,6 +93,8 @@ type Blame = { part?: Part; hadEffects?: boolean; refusedUnseen?: boolean }
 
 async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
   const blame: Blame = {}
+  const portions = portionsOf(group.parts, ctx.driver.effectsMax ?? Number.POSITIVE_INFINITY)
+  if (portions.length > 1) return apart(ctx, group, portions, emptyOutput())
   try {
     const output = await inOneTransaction(ctx, group, blame)
     if (blame.hadEffects) ctx.losses.n = 0
@@ -102,15 +104,31 @@ async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
     if (isLoss(thrown, blame)) {
       ctx.losses.n += 1
       if (ctx.losses.n > LOSSES_MAX && (await isBack(ctx.driver)))
-        return apart(ctx, group, {}, lossError(thrown))
+        return search(ctx, group, {}, lossError(thrown))
     }
     if (group.parts.length + (group.claim ? 1 : 0) <= 1 || isOutage(thrown)) throw thrown
     if (blame.hadEffects && blame.refusedUnseen) {
       ctx.late.groupsLeft = LATE_GROUPS
       return together(ctx, group)
     }
-    return apart(ctx, group, blame, thrown)
+    return search(ctx, group, blame, thrown)
   }
+}
+
+/** As many with effects in each as one transaction may have; one portion where that is no matter. */
+function portionsOf(parts: readonly Part[], effectsMax: number): Part[][] {
+  const portions: Part[][] = [[]]
+  let effects = 0
+  for (const part of parts) {
+    const hasEffects = (part.settlement?.work ?? part.work)?.effects !== undefined
+    if (hasEffects && effects >= effectsMax) {
+      portions.push([])
+      effects = 0
+    }
+    if (hasEffects) effects += 1
+    portions.at(-1)!.push(part)
+  }
+  return portions
 }
 
 function isLoss(thrown: unknown, { hadEffects }: Blame): boolean {
@@ -205,12 +223,20 @@ function isEnqueue(part: Part): part is Enqueue {
   return part.work !== undefined
 }
 
-/** Nothing of `group` was committed. Commits what can be, part for part, and then claims. */
-async function apart(ctx: CycleContext, group: Group, blame: Blame, thrown: unknown): Promise<GroupOutput> {
-  const { owner, claim, locks } = group
+/** Nothing of `group` was committed. Commits what can be. */
+function search(ctx: CycleContext, group: Group, blame: Blame, thrown: unknown): Promise<GroupOutput> {
   const output = emptyOutput()
+  return apart(ctx, group, withoutBlamed(group.parts, blame, thrown, output.answers), output)
+}
+
+/** Commits what can be of these groups, one after another, and then claims. */
+async function apart(
+  ctx: CycleContext,
+  { owner, claim, locks }: Group,
+  groups: Part[][],
+  output: GroupOutput,
+): Promise<GroupOutput> {
   const { answers } = output
-  const groups = withoutBlamed(group.parts, blame, thrown, answers)
   let outage: unknown
   for (let next = groups.shift(); next; next = groups.shift()) {
     const parts = withoutLocked(next, answers)

@@ -9,8 +9,8 @@ import { type Changes, oneOf } from './changes.ts'
 import type { OnDepFailure, Tx } from './contract.ts'
 import type { JobState, Stage } from './states.ts'
 
-/** Parameters per statement. SQLite has one for each id, PostgreSQL one for all: there a round trip is what costs. */
-const IDS_PER_STATEMENT_MAX: Record<Tx['dialect'], number> = { sqlite: 500, postgres: 10_000 }
+/** A file of SQLite has a parameter for each id, a server one for all: there a round trip is what costs. */
+const IDS_PER_STATEMENT_MAX = { file: 500, server: 10_000 }
 
 export type DependencyContext = { tx: Tx; changes: Changes; now: number }
 type Ended = { id: number; state: JobState }
@@ -154,5 +154,5 @@ export function* chunks<T>(list: readonly T[], size: number): Generator<T[]> {
 
 /** As many as one statement takes. */
 export function statementChunks<T>(tx: Tx, list: readonly T[]): Generator<T[]> {
-  return chunks(list, IDS_PER_STATEMENT_MAX[tx.dialect])
+  return chunks(list, IDS_PER_STATEMENT_MAX[tx.isRemote ? 'server' : 'file'])
 }

@@ -16,7 +16,7 @@ import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { Driver, Tx, Value } from './contract.ts'
 import { described } from './input-check.ts'
 
-/** Well within the time after which PostgreSQL ends the session (connection.ts). */
+/** Well within the time after which PostgreSQL ends the session (connection.ts); a driver may have a shorter one. */
 export const IDLE_MS_MAX = 10_000
 /** Told apart from an outage, although the connection may be lost with it. */
 export const IDLE_CODE = 'transaction-idle'
@@ -74,6 +74,7 @@ export class GuardedTx implements Tx {
   #closed = false
   readonly #open = new Set<Promise<unknown>>()
   readonly #errors = new WeakSet<object>()
+  readonly #idleMsMax: number
   #activeMs: number
   #cancel = (): void => {}
 
@@ -81,6 +82,7 @@ export class GuardedTx implements Tx {
     this.#ctx = ctx
     this.#clock = ctx.driver.clock
     this.dialect = ctx.tx.dialect
+    this.#idleMsMax = ctx.driver.idleMsMax ?? IDLE_MS_MAX
     this.#activeMs = this.#clock.monotonicMs()
   }
 
@@ -101,7 +103,7 @@ export class GuardedTx implements Tx {
     return new Promise((resolve, reject) => {
       const look = (): void => {
         const leftMs =
-          this.#open.size > 0 ? IDLE_MS_MAX : this.#activeMs + IDLE_MS_MAX - this.#clock.monotonicMs()
+          this.#open.size > 0 ? this.#idleMsMax : this.#activeMs + this.#idleMsMax - this.#clock.monotonicMs()
         if (leftMs <= 0) reject(this.#idleError())
         else this.#cancel = this.#clock.timer(leftMs, look)
       }
@@ -159,12 +161,12 @@ export class GuardedTx implements Tx {
 
   /** No timer tells of one that keeps the whole thread busy meanwhile. */
   assertLively(): void {
-    if (this.#open.size === 0 && this.#clock.monotonicMs() - this.#activeMs > IDLE_MS_MAX)
+    if (this.#open.size === 0 && this.#clock.monotonicMs() - this.#activeMs > this.#idleMsMax)
       throw this.#idleError()
   }
 
   #idleError(): TidemarkError {
-    const seconds = Math.round(IDLE_MS_MAX / 1_000)
+    const seconds = Math.round(this.#idleMsMax / 1_000)
     return new TidemarkError(
       `For over ${seconds} s ${this.#ctx.what} waited for something else than its statements, while others waited for it.`,
       {

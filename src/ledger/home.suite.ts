@@ -4,12 +4,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
 import pg from 'pg'
+import { type LibsqlServer, startLibsql } from '../../scripts/libsql.ts'
+import { libsqlPlatform } from '../../scripts/libsql-binary.ts'
 import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
 import { type CancelTimer, type Clock, systemClock } from '../base/clock.ts'
 import { seededRandom } from '../base/random.ts'
+import type { Value } from './contract.ts'
 import type { CommitPoint } from './cycle.ts'
 import { Ledger } from './ledger.ts'
+import { Connection, parseTarget, type Stream } from './libsql/connection.ts'
 import { openLedger } from './open.ts'
 import { schemaStatements } from './schema.ts'
 
@@ -197,6 +202,88 @@ async function postgresConnection(url: string): Promise<AppConnection> {
     },
     close: () => client.end(),
   }
+}
+
+/** A server whose database is emptied before each test, with one set of streams for the whole suite. */
+export function libsqlHome(): Home {
+  const clock = new StillClock()
+  let made: Promise<{ server: LibsqlServer; first: Ledger; admin: Stream }> | undefined
+  const make = async (): Promise<{ server: LibsqlServer; first: Ledger; admin: Stream }> => {
+    const server = await startLibsql()
+    const first = await openLedger(server.url, { clock })
+    return { server, first, admin: new Connection(parseTarget(server.url, undefined)).stream() }
+  }
+  return {
+    name: 'libSQL',
+    shared: true,
+    fresh: async (point) => {
+      made ??= make()
+      const { server, first, admin } = await made
+      await emptyLibsql(admin)
+      return {
+        ledger: new Ledger(first.driver, { random: seededRandom(1), point }),
+        clock,
+        url: server.url,
+        connect: async () => libsqlConnection(server.url),
+        leave: async () => {},
+      }
+    },
+    remove: async () => {
+      if (!made) return
+      const { server, first } = await made
+      await first.close()
+      await server.stop()
+    },
+  }
+}
+
+/** What is only tested where there is a libSQL server for the machine; elsewhere one line says that there is none. */
+export function onLibsql(tests: () => void): void {
+  const { name, isServed } = libsqlPlatform()
+  if (isServed) tests()
+  else test(`there is no libSQL server for ${name}: nothing is tested on it here`, () => {})
+}
+
+/** What a Transaction of @libsql/client looks like, begun and ended by the app itself. */
+function libsqlConnection(url: string): AppConnection {
+  const connection = new Connection(parseTarget(url, undefined))
+  const stream = connection.stream()
+  let isOpen = false
+  const execute = async ({ sql, args }: { sql: string; args: Value[] }) => {
+    const answer = await stream.batch([{ sql, args }], { isFirst: !isOpen })
+    isOpen = answer.isOpen
+    if (answer.errors[0]) throw answer.errors[0]
+    const { columns, rows, changes } = answer.results[0]!
+    return { columns, rows: rows(), rowsAffected: changes }
+  }
+  const handle = {
+    execute,
+    get closed() {
+      return !isOpen
+    },
+  }
+  return {
+    handle,
+    exec: async (sql) => {
+      await execute({ sql, args: [] })
+    },
+    close: async () => connection.close(),
+  }
+}
+
+/** All rows go, and what a test created, virtual tables before those that are theirs; the ledger's tables stay. */
+async function emptyLibsql(admin: Stream): Promise<void> {
+  const sql = `SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'trigger') AND name NOT LIKE 'sqlite_%'
+    AND name NOT IN ('meta', 'commits') ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, rowid DESC`
+  const list = await admin.batch([{ sql }], { isFirst: true })
+  const steps = list.results[0]!.rows().map(([type, name]) => {
+    if (LEDGER_TABLES.has(String(name))) return { sql: `DELETE FROM ${name}` }
+    return { sql: `DROP ${type} IF EXISTS "${name}"` }
+  })
+  const off = { sql: 'PRAGMA foreign_keys = OFF' }
+  const around = [off, { sql: 'BEGIN IMMEDIATE' }, ...steps, { sql: 'COMMIT' }]
+  const answer = await admin.batch(around, { isFirst: true })
+  for (const error of answer.errors) if (error) throw error
 }
 
 const LEDGER_TABLES = new Set(

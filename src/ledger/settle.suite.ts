@@ -313,6 +313,9 @@ export function settleContract(test: LedgerTest): void {
     await fixture.force(
       `CREATE TABLE part (id INTEGER PRIMARY KEY, whole INTEGER REFERENCES part(id) DEFERRABLE INITIALLY DEFERRED)`,
     )
+    const { dialect, file } = fixture.ledger.driver
+    // A libSQL server cannot be: there the group is cut into halves until the one is alone.
+    const isAsked = dialect === 'postgres' || file !== null
     const first = await claimMany(fixture, 600)
     let runs = 0
     let from = 0
@@ -332,15 +335,15 @@ export function settleContract(test: LedgerTest): void {
         settled.flatMap(({ status }, n) => (status === 'held' ? [] : [n])),
         [100],
       )
-      assert.equal(fixture.points.filter((name) => name === 'after-commit').length, 1)
+      if (isAsked) assert.equal(fixture.points.filter((name) => name === 'after-commit').length, 1)
       return runs
     }
     const runsFirst = await commit(first.slice(0, 300))
     from = 1_000
     const runsThen = await commit(first.slice(300))
     // On PostgreSQL a kind is met for the first time, too (effects.ts).
-    assert.ok(runsFirst < 3 * 300, `${runsFirst} effects ran when nobody knew`)
-    assert.ok(runsThen < 300 + 128, `${runsThen} effects ran`)
+    if (isAsked) assert.ok(runsFirst < 3 * 300, `${runsFirst} effects ran when nobody knew`)
+    if (isAsked) assert.ok(runsThen < 300 + 128, `${runsThen} effects ran`)
     const [stored] = await fixture.sql<{ n: number }>(`SELECT count(*) AS n FROM part`)
     assert.equal(Number(stored!.n), 2 * 2 * 299)
   })

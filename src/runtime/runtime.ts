@@ -48,7 +48,7 @@ export async function openRuntime(input: OpenRuntimeInput): Promise<OpenRuntime>
   const { clock = systemClock, create = true } = input
   const location = locateLedger(input.config.ledger.url, input.home)
   const url = location.database === 'sqlite' ? `sqlite:${location.path}` : location.url
-  const ledger = await openLedger(url, { clock, create })
+  const ledger = await openLedger(url, { clock, create, token: input.config.ledger.token })
   try {
     return await openOn(ledger, { ...input, clock })
   } catch (thrown) {

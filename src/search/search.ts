@@ -28,7 +28,7 @@ import { parseSearch } from './query/parse.ts'
 import { planOf } from './query/plan.ts'
 import { INDEX_READS, type IndexReads, type ReadName } from './query/reads.ts'
 import { addressesOf, type SearchInput } from './query/search-index.ts'
-import { sqliteDialect } from './sqlite/dialect.ts'
+import { newReaderMemory, sqliteDialect, sqliteDialectWith } from './sqlite/dialect.ts'
 import type { ReaderThreadData } from './sqlite/reader-thread.ts'
 import { QUESTION_MS_MAX, ReaderThreads } from './sqlite/reader-threads.ts'
 
@@ -63,6 +63,12 @@ export function openSearch(options: SearchOptions): Search {
   return new OpenSearch(options)
 }
 
+/** A file is read by a thread, which keeps what it has read; from a server this process reads, and keeps it itself. */
+function dialectFor({ dialect, driver }: Ledger): IndexDialect {
+  if (dialect === 'postgres') return newPostgresDialect()
+  return driver.file === null ? sqliteDialectWith(newReaderMemory()) : sqliteDialect
+}
+
 class OpenSearch extends Writer implements Search {
   readonly embedder: Embedder | undefined
   readonly #ledger: Ledger
@@ -75,7 +81,7 @@ class OpenSearch extends Writer implements Search {
   #threads: ReaderThreads | undefined
 
   constructor({ ledger, embedder, questionMsMax = QUESTION_MS_MAX }: SearchOptions) {
-    const dialect = ledger.dialect === 'sqlite' ? sqliteDialect : newPostgresDialect()
+    const dialect = dialectFor(ledger)
     super({
       dialect,
       prepare: () => this.#prepare(),
@@ -143,7 +149,7 @@ class OpenSearch extends Writer implements Search {
       const read = INDEX_READS[name] as unknown as Read<N>
       const msMax = this.#questionMsMax
       return this.#ledger.driver.snapshot((tx) =>
-        // A database in memory is of tests.
+        // A database in memory is of tests, and a libSQL server has a limit of its own.
         tx.dialect === 'sqlite'
           ? read(tx, this.#dialect, args, clock)
           : withinTime(tx, { msMax, clock }, (timed) => read(timed, this.#dialect, args, clock)),

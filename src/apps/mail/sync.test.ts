@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { startLibsql } from '../../../scripts/libsql.ts'
 import { freshDatabase } from '../../../scripts/test-database.ts'
+import { onLibsql } from '../../ledger/home.suite.ts'
 import { ADDRESS, type SyncOptions, type SyncWorld, startSync } from './sync.suite.ts'
 
 type Context = { after(fn: () => Promise<void>): void }
@@ -127,27 +129,39 @@ async function until(is: () => Promise<boolean>): Promise<void> {
   assert.fail('it never came to that')
 }
 
+/** Under faults, until nothing is left: every message that lives is in the archive, and the books balance. */
+async function syncOn(place: { url: string; remove(): Promise<void> }, messages: number): Promise<void> {
+  const world = await startSync({
+    messages,
+    ledgerUrl: place.url,
+    sim: { faults: { profile: 'listing' } },
+  })
+  try {
+    await world.sync()
+    world.sim.faults.clear()
+    await world.follow()
+    const { listed, stored, gone, skipped, bad } = await world.status()
+    assert.equal(listed, stored + gone + skipped + bad)
+    const living = [...world.sim.gmail.mailbox(ADDRESS).dump()]
+      .filter(({ deleted }) => !deleted)
+      .map(({ id }) => id)
+    assert.equal((await world.account.archive.stored(living)).size, living.length)
+  } finally {
+    await world.close()
+    await place.remove()
+  }
+}
+
 describe('ledgers', () => {
-  test('the sync runs on PostgreSQL as on SQLite', async (t) => {
-    const database = await freshDatabase()
-    t.after(() => database.drop())
-    const world = await startSync({
-      messages: 120,
-      ledgerUrl: database.url,
-      sim: { faults: { profile: 'listing' } },
+  test('the sync runs on PostgreSQL as on SQLite', async () => {
+    const { url, drop } = await freshDatabase()
+    await syncOn({ url, remove: drop }, 120)
+  })
+
+  onLibsql(() => {
+    test('the sync runs on libSQL as on SQLite', async () => {
+      const { url, stop } = await startLibsql()
+      await syncOn({ url, remove: stop }, 120)
     })
-    try {
-      await world.sync()
-      world.sim.faults.clear()
-      await world.follow()
-      const { listed, stored, gone, skipped, bad } = await world.status()
-      assert.equal(listed, stored + gone + skipped + bad)
-      const living = [...world.sim.gmail.mailbox(ADDRESS).dump()]
-        .filter(({ deleted }) => !deleted)
-        .map(({ id }) => id)
-      assert.equal((await world.account.archive.stored(living)).size, living.length)
-    } finally {
-      await world.close()
-    }
   })
 })

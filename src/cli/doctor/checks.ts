@@ -12,6 +12,7 @@ import { formatBytes } from '../../base/format.ts'
 import { openVault, type Vault } from '../../base/vault.ts'
 import { shellWord } from '../../base/wording.ts'
 import { lookAtModels } from '../../cloud/models/settings.ts'
+import { DATABASE_NAMES } from '../../config/location.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Account, Accounts } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -162,15 +163,21 @@ function lookAtSpace({ home }: Site): Finding[] {
   return [{ level, text, hint }]
 }
 
-function lookAtLedgerItself({ ledger }: Site): Finding[] {
+async function lookAtLedgerItself({ ledger }: Site): Promise<Finding[]> {
   if (ledger.error !== undefined) return [problemFinding(ledger.error)]
   const { database, where } = ledger.place!
   if (!ledger.opened)
     return [{ level: 'ok', text: `there is none at ${where} yet; it is made when it is needed` }]
+  try {
+    // A write that changes nothing: a server may let somebody in who may only look.
+    await ledger.opened.clearAlert('doctor', '')
+  } catch (error) {
+    return [problemFinding(error)]
+  }
   return [
     {
       level: 'ok',
-      text: `${database === 'sqlite' ? 'SQLite' : 'PostgreSQL'} at ${where} can be read and written`,
+      text: `${DATABASE_NAMES[database]} at ${where} can be read and written`,
     },
   ]
 }

@@ -9,6 +9,7 @@ import { apps } from '../../apps/registry.ts'
 import { formatCount } from '../../base/format.ts'
 import { clockTime, distance, isoTime, moment } from '../../base/moment.ts'
 import { plural } from '../../base/wording.ts'
+import { DATABASE_NAMES } from '../../config/location.ts'
 import { hostName, type ListedEngine, listEngines, liveCount } from '../../engine/observe/engines.ts'
 import type { AlertRow } from '../../ledger/alerts.ts'
 import type { PauseRow } from '../../ledger/control.ts'
@@ -131,7 +132,7 @@ function printStatus(
   { place, status, verdict }: { place: Omit<LedgerPlace, 'config'>; status: Status; verdict: Verdict },
 ): void {
   const { engines, streams, pauses, alerts, now } = status
-  output.line(`Ledger   ${place.where} (${place.database === 'sqlite' ? 'SQLite' : 'PostgreSQL'})`)
+  output.line(`Ledger   ${place.where} (${DATABASE_NAMES[place.database]})`)
   const live = liveCount(engines)
   output.line(`Engines  ${live === 0 ? 'none is running' : `${live} running`}`)
   for (const line of shorten(engines.map((engine) => engineText(engine, now)))) output.line(`  ${line}`)

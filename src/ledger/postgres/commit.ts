@@ -12,8 +12,7 @@
  * calls a lost transaction `committed` once another one with its id is (seen with PostgreSQL 18).
  */
 import type pg from 'pg'
-import { sleep, systemClock } from '../../base/clock.ts'
-import { TidemarkError } from '../../base/errors.ts'
+import { hasCommitted as askUntilKnown, type Session } from '../doubt.ts'
 import { connect, hangUp, type Target } from './connection.ts'
 
 export const COMMITS_TABLE = `CREATE TABLE commits (
@@ -30,48 +29,15 @@ const FENCE = `INSERT INTO commits(writer, n, fenced) VALUES ($1, 0, 0)
 export const SWEEP_COMMITS = `DELETE FROM commits WHERE at < now() - interval '2 days'`
 export const FORGET_COMMITS = `DELETE FROM commits WHERE writer LIKE $1`
 
-/** While the database is away nothing else could be done either; asking ends when the ledger is closed. */
-const ASK_MS_MAX = 24 * 3_600_000
-const ASK_PAUSE_MS = [50, 100, 250, 500, 1_000, 2_000, 5_000]
-
-export type Session = { writer: string; n: number }
-
 /** Sent together with COMMIT, so it costs no round trip. */
 export function leaveWitness(client: pg.ClientBase, session: Session): Promise<unknown> {
   session.n += 1
   return client.query({ name: 'witness', text: WITNESS, values: [session.writer, session.n] })
 }
 
-/** Asks until it knows. After `false` that transaction can never commit any more. */
-export async function hasCommitted(
-  target: Target,
-  { writer, n }: Session,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const sinceMs = systemClock.monotonicMs()
-  let lastError: unknown
-  for (let tries = 0; systemClock.monotonicMs() - sinceMs < ASK_MS_MAX; tries++) {
-    try {
-      return (await ask(target, writer)) >= n
-    } catch (thrown) {
-      lastError = thrown
-    }
-    try {
-      await sleep(systemClock, ASK_PAUSE_MS[Math.min(tries, ASK_PAUSE_MS.length - 1)]!, signal)
-    } catch {
-      break // the ledger was closed
-    }
-  }
-  // Not transient: whoever tried again without knowing might do everything twice.
-  throw new TidemarkError(
-    `The connection to ${target.where} broke during a commit, and whether it happened is not known.`,
-    {
-      kind: 'bug',
-      code: 'ledger-in-doubt',
-      hint: 'Start again when the database is back: the ledger itself is consistent either way.',
-      cause: lastError,
-    },
-  )
+/** Asks over a new connection until it knows. After `false` that transaction can never commit any more. */
+export function hasCommitted(target: Target, session: Session, signal: AbortSignal): Promise<boolean> {
+  return askUntilKnown(session, { where: target.where, ask: () => ask(target, session.writer), signal })
 }
 
 async function ask(target: Target, writer: string): Promise<number> {

@@ -179,3 +179,11 @@ function parseInteger(text: string): number {
   if (!Number.isSafeInteger(n)) throw new RangeError(`${text} is too large to be a number in JavaScript`)
   return n
 }
+
+/** The server's time; see server-clock.ts. */
+export async function serverMs(client: pg.ClientBase): Promise<number> {
+  const { rows } = await client.query<{ ms: number }>(
+    `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms`,
+  )
+  return Number(rows[0]!.ms)
+}

@@ -20,19 +20,19 @@ import type {
   KindEffects,
   Tx,
 } from '../contract.ts'
+import type { Session } from '../doubt.ts'
+import { Manners, RunAgain, runEffects } from '../effects.ts'
 import { refuseInside } from '../guard.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
-import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
+import { FORGET_COMMITS, hasCommitted, leaveWitness, SWEEP_COMMITS } from './commit.ts'
 import { searchPath, type Target } from './connection.ts'
-import { runEffects } from './effects.ts'
 import { classify } from './errors.ts'
 import { insertEdges, insertJobs, lockedJobs, readyQueues, settleDone, take } from './jobs.ts'
 import { channelOf, Listener } from './listener.ts'
-import { Manners } from './manners.ts'
 import { ConnectionPool } from './pool.ts'
 import { ReadyHeads } from './ready-heads.ts'
 import { StatementBook } from './statements.ts'
-import { PostgresTx, RunAgain } from './tx.ts'
+import { PostgresTx } from './tx.ts'
 
 /** Two cycles, what the engine does beside them, and four transactions of apps (see Ledger). */
 const WRITERS_MAX = 8

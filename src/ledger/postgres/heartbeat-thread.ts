@@ -3,10 +3,10 @@ import { workerData } from 'node:worker_threads'
 import type pg from 'pg'
 import { systemClock } from '../../base/clock.ts'
 import { beatForever, type ThreadData, tellMain } from '../heartbeat-loop.ts'
+import { measureOffset } from '../server-clock.ts'
 import { extendLease } from '../workers.ts'
-import { connect, hangUp, type Target } from './connection.ts'
+import { connect, hangUp, serverMs, type Target } from './connection.ts'
 import { classify } from './errors.ts'
-import { measureOffset } from './server-clock.ts'
 import { PostgresTx } from './tx.ts'
 
 const data = workerData as ThreadData & { target: Target }
@@ -20,7 +20,8 @@ beatForever(data, async () => {
       client = await connect(data.target, 'plain', { connectMsMax: answerMsMax, answerMsMax })
       await client.query('SET synchronous_commit = off') // a lease that a power cut forgets was lost anyway
     }
-    const offsetMs = await measureOffset(client, 1)
+    const connected = client
+    const offsetMs = await measureOffset(() => serverMs(connected), 1)
     tellMain({ offsetMs })
     const tx = new PostgresTx(client, data.target.where)
     return await extendLease(tx, data.owner, systemClock.now() + offsetMs, data.leaseMs)

@@ -9,11 +9,11 @@ import {
   SCHEMA_VERSION,
   schemaStatements,
 } from '../schema.ts'
+import { measureOffset } from '../server-clock.ts'
 import { COMMITS_TABLE } from './commit.ts'
-import { connect, hangUp, parseTarget, type Target } from './connection.ts'
+import { connect, hangUp, parseTarget, serverMs, type Target } from './connection.ts'
 import { PostgresDriver } from './driver.ts'
 import { classify, codeOf } from './errors.ts'
-import { measureOffset } from './server-clock.ts'
 
 const SERVER_VERSION_MIN = 130_000
 const CLOCK_SAMPLES = 3
@@ -35,13 +35,14 @@ export async function openPostgres(options: {
   const target = parseTarget(url)
   let client: pg.Client | undefined
   try {
-    client = await connect(target, 'plain')
+    const connected = await connect(target, 'plain')
+    client = connected
     await checkServer(client, target)
     const version = await schemaVersion(client, target)
     if (version === 0 && !create) throw missingLedgerError(target.where)
     if (version < SCHEMA_VERSION) await raiseSchema(client, target)
     const { rows } = await client.query<{ id: string }>(`SELECT gen_random_uuid() AS id`)
-    const offsetMs = clock === systemClock ? await measureOffset(client, CLOCK_SAMPLES) : 0
+    const offsetMs = clock === systemClock ? await measureOffset(() => serverMs(connected), CLOCK_SAMPLES) : 0
     return new PostgresDriver({ target, clock, instance: rows[0]!.id, offsetMs })
   } catch (thrown) {
     throw classify(thrown, target.where)

@@ -2,11 +2,11 @@
 import type { Writable } from 'node:stream'
 import pg from 'pg'
 import { TidemarkError } from '../../base/errors.ts'
-import type { Announcement, Tx, Value } from '../contract.ts'
+import type { Announcement, Value } from '../contract.ts'
+import { Manners, RunAgain, type ServerTx } from '../effects.ts'
 import { IDLE_CODE } from '../guard.ts'
 import { getTypeParser } from './connection.ts'
-import { classify, isAftermath, isDeadlock, isDown, isStalePlan } from './errors.ts'
-import { Manners } from './manners.ts'
+import { classify, classifyOfEffect, isAftermath, isDeadlock, isDown, isStalePlan } from './errors.ts'
 import { ReadyHeads } from './ready-heads.ts'
 import { StatementBook } from './statements.ts'
 
@@ -15,16 +15,21 @@ function isIdle(thrown: unknown): boolean {
   return thrown instanceof TidemarkError && thrown.code === IDLE_CODE
 }
 
-/** Ends one run of a transaction, to begin the next. */
-export class RunAgain extends Error {}
+/**
+ * Each constraint that waits for COMMIT, looked at now; for what is written from here on it waits again. So does one that
+ * need not wait (INITIALLY IMMEDIATE): it is looked at with the others, a moment later than usual. A savepoint that is
+ * undone would keep those apart, but then COMMIT would look at everything a second time.
+ */
+const LOOK = `SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED`
 
 export type Query = { text: string; values: unknown[]; name?: string; rowMode?: 'array' }
 
 /** What is known from one transaction to the next. */
 export type Kept = { book?: StatementBook; heads?: ReadyHeads; manners?: Manners }
 
-export class PostgresTx implements Tx {
+export class PostgresTx implements ServerTx {
   readonly dialect = 'postgres'
+  readonly isRemote = true
   readonly #client: pg.ClientBase
   readonly #where: string
   readonly #book: StatementBook | undefined
@@ -95,7 +100,14 @@ export class PostgresTx implements Tx {
     return { error }
   }
 
-  /** What is sent from here on leaves in one piece, at `uncork`: nothing may be waited for in between. */
+  async lookAhead(): Promise<void> {
+    await this.query({ text: LOOK, values: [] })
+  }
+
+  ofEffect(thrown: unknown): unknown {
+    return classifyOfEffect(thrown)
+  }
+
   cork(): void {
     this.#stream?.cork()
   }

@@ -1,11 +1,19 @@
 /** The hot statements on SQLite: a loop over a prepared statement costs about 2 µs a row, no round trip. */
 import type { ClaimedJob, ClaimShare, Edge, InsertRow, Lane, ReadyQueue, Taking, Tx } from '../contract.ts'
-import { claimedJob, TAKEN_BYTES, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
+import {
+  INSERT_EDGES,
+  INSERT_JOBS,
+  IS_OWN,
+  IS_READY,
+  KIND_ORDER,
+  SET_DONE,
+  TAKE,
+  UNLESS_KEY_TAKEN,
+} from '../sqlite-sql.ts'
+import { claimedJob, type TakenRow } from '../taken-row.ts'
 import type { SqliteTx } from './driver.ts'
 
-const INSERT = `INSERT INTO jobs(kind, key, stream_id, segment_id, parent_id, lane, priority, wait, run_at, deps_left,
-  payload, size, items, bad_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (kind, key) WHERE key IS NOT NULL AND state IN ('pending', 'claimed', 'failed') AND cancel_requested = 0 DO NOTHING`
+const INSERT = `${INSERT_JOBS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${UNLESS_KEY_TAKEN}`
 
 export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]> {
   const insert = (tx as SqliteTx).prepare(INSERT)
@@ -31,15 +39,14 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
   })
 }
 
-const EDGE = `INSERT INTO job_deps(dep_id, job_id, on_failure, met) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+const EDGE = `${INSERT_EDGES} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 export async function insertEdges(tx: Tx, edges: readonly Edge[]): Promise<void> {
   const insert = (tx as SqliteTx).prepare(EDGE)
   for (const { depId, jobId, onFailure, met } of edges) insert.run(depId, jobId, onFailure, met)
 }
 
-const DONE = `UPDATE jobs SET state = 'done', settled_at = ?
-  WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed' AND cancel_requested = 0`
+const DONE = `${SET_DONE} WHERE id = ? AND attempt = ? AND ${IS_OWN}`
 
 export async function settleDone(
   tx: Tx,
@@ -57,9 +64,9 @@ export async function settleDone(
 
 // Two seeks instead of one row-value comparison: SQLite would use only its first column and walk all
 // jobs of the stream (measured: 9 ms instead of 5 µs with 100k ready jobs).
-const READY = `SELECT stream_id, kind, priority FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = ?`
-const NEXT_KIND = `${READY} AND stream_id = ? AND kind > ? ORDER BY kind, priority DESC LIMIT 1`
-const NEXT_STREAM = `${READY} AND stream_id > ? ORDER BY stream_id, kind, priority DESC LIMIT 1`
+const READY = `SELECT stream_id, kind, priority FROM jobs WHERE ${IS_READY} AND lane = ?`
+const NEXT_KIND = `${READY} AND stream_id = ? AND kind > ? ORDER BY ${KIND_ORDER} LIMIT 1`
+const NEXT_STREAM = `${READY} AND stream_id > ? ORDER BY stream_id, ${KIND_ORDER} LIMIT 1`
 
 export async function readyQueues(
   tx: Tx,
@@ -80,16 +87,6 @@ export async function readyQueues(
   }
   return queues
 }
-
-// Lane, stream and kind are known: reading them back for every row would be for nothing. Adding up the bytes costs
-// about 1 µs a row (measured).
-const TAKE = `UPDATE jobs SET state = 'claimed', owner = ?, attempt = attempt + 1, claimed_at = ?
-  WHERE id IN (SELECT id FROM (
-    SELECT id, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before FROM (
-      SELECT id, ${TAKEN_BYTES} AS bytes FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = ? AND stream_id = ?
-        AND kind = ? AND priority >= ? ORDER BY priority DESC, id LIMIT ?))
-    WHERE before < ?)
-  RETURNING ${TAKEN_COLUMNS}`
 
 export async function take(
   tx: Tx,

@@ -35,7 +35,8 @@ export class FileStore {
   }
 
   static async open(ledger: Ledger): Promise<FileStore> {
-    await ledger.migrateApp('file-sync', fileSchema(ledger.dialect))
+    const hasStatistics = ledger.driver.file !== null
+    await ledger.migrateApp('file-sync', fileSchema(ledger.dialect, { hasStatistics }))
     return new FileStore(ledger)
   }
 

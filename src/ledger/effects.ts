@@ -1,5 +1,5 @@
 /**
- * The effects of several jobs on one connection, without a round trip for each.
+ * The effects of several jobs on one connection to a server, without a round trip for each.
  *
  * An effect that sends all its statements before it waits for an answer (`(tx) => tx.run(…)`, several in a
  * `Promise.all`) need not be over before the next one begins: the statements reach the server in the same order as if
@@ -9,21 +9,48 @@
  * Which of the two the effects of a kind are shows when one of them runs alone. A kind that was taken for the first
  * and turns out to be the second costs its transaction, which is run again, with that kind step by step from then on.
  */
-import type { TidemarkError } from '../../base/errors.ts'
-import type { EffectOptions, KindEffects, Tx, Value } from '../contract.ts'
-import { classifyOfEffect } from './errors.ts'
-import { type PostgresTx, RunAgain } from './tx.ts'
+import type { TidemarkError } from '../base/errors.ts'
+import type { EffectOptions, KindEffects, Tx, Value } from './contract.ts'
 
-/**
- * Each constraint that waits for COMMIT, looked at now; for what is written from here on it waits again. So does one that
- * need not wait (INITIALLY IMMEDIATE): it is looked at with the others, a moment later than usual. A savepoint that is
- * undone would keep those apart, but then COMMIT would look at everything a second time.
- */
-const LOOK = `SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED`
+/** Ends one run of a transaction, to begin the next. */
+export class RunAgain extends Error {}
+
+/** How the effects of a kind send their statements. */
+type Manner = 'at once' | 'step by step'
+
+/** What is known of kinds, whatever the connection. */
+export class Manners {
+  readonly #of = new Map<string, Manner>()
+
+  of(kind: string): Manner | undefined {
+    return this.#of.get(kind)
+  }
+
+  /** Once step by step, always so: an effect may have its second step only now and then. */
+  learn(kind: string, manner: Manner): void {
+    if (this.#of.get(kind) !== 'step by step') this.#of.set(kind, manner)
+  }
+}
+
+/** A transaction on a server: what is sent is answered in order, and after an error nothing more is done. */
+export interface ServerTx extends Tx {
+  readonly manners: Manners
+  /** The first error of the server or the connection; after it nothing can be committed. */
+  failure: unknown
+  readonly broken: boolean
+  fail(thrown: unknown): void
+  /** What is sent from here on leaves in one piece, at `uncork`: nothing may be waited for in between. */
+  cork(): void
+  uncork(): void
+  /** Throws what COMMIT would refuse, as far as the server can be asked for that. */
+  lookAhead(): Promise<void>
+  /** What a statement of an effect ended with, where that means something else than one of the ledger's. */
+  ofEffect(thrown: unknown): unknown
+}
 
 /** As if one after the other. Throws what the first that failed has thrown. */
 export async function runEffects(
-  tx: PostgresTx,
+  tx: ServerTx,
   list: readonly KindEffects[],
   { onTurn, looksAhead }: EffectOptions,
 ): Promise<void> {
@@ -50,12 +77,12 @@ export async function runEffects(
   if (refused) throw refused.thrown
 }
 
-async function look(tx: PostgresTx): Ended {
+async function look(tx: ServerTx): Ended {
   try {
-    await tx.query({ text: LOOK, values: [] })
+    await tx.lookAhead()
     return undefined
   } catch (thrown) {
-    return { thrown: classifyOfEffect(thrown) }
+    return { thrown: tx.ofEffect(thrown) }
   }
 }
 
@@ -65,7 +92,7 @@ type Ended = Promise<{ thrown: unknown } | undefined>
  * The first, and if its kind is known to send at once, all that follow and are too. If that was the whole list, what
  * `onAllSent` sends goes along with it.
  */
-function beginTogether(tx: PostgresTx, list: readonly KindEffects[], onAllSent: () => void): Ended[] {
+function beginTogether(tx: ServerTx, list: readonly KindEffects[], onAllSent: () => void): Ended[] {
   const order: Order = { begun: 0 }
   const ends: Ended[] = []
   tx.cork()
@@ -82,7 +109,7 @@ function beginTogether(tx: PostgresTx, list: readonly KindEffects[], onAllSent: 
 
 type Order = { begun: number }
 
-async function begin(tx: PostgresTx, { kind, run }: KindEffects, order: Order): Ended {
+async function begin(tx: ServerTx, { kind, run }: KindEffects, order: Order): Ended {
   order.begun += 1
   const one = new EffectTx(tx, kind, { place: order.begun, order })
   try {
@@ -100,14 +127,15 @@ async function begin(tx: PostgresTx, { kind, run }: KindEffects, order: Order): 
 
 /** The transaction as one effect sees it. */
 class EffectTx implements Tx {
-  readonly dialect = 'postgres'
-  readonly #tx: PostgresTx
+  readonly dialect: Tx['dialect']
+  readonly #tx: ServerTx
   readonly #kind: string
   readonly #place: { place: number; order: Order }
   hasReturned = false
   #failure: unknown
 
-  constructor(tx: PostgresTx, kind: string, place: { place: number; order: Order }) {
+  constructor(tx: ServerTx, kind: string, place: { place: number; order: Order }) {
+    this.dialect = tx.dialect
     this.#tx = tx
     this.#kind = kind
     this.#place = place
@@ -135,7 +163,7 @@ class EffectTx implements Tx {
       if (this.hasReturned) this.#goOn()
       return await statement()
     } catch (thrown) {
-      const own = classifyOfEffect(thrown)
+      const own = this.#tx.ofEffect(thrown)
       // Also where somebody goes on after it: what follows from it is explained by it.
       if (own !== thrown && this.#tx.failure === (own as TidemarkError).cause) this.#tx.failure = own
       this.#failure ??= own

@@ -122,7 +122,9 @@ async function summary(runtime: AssistRuntime, address: string): Promise<DemoSum
   return {
     text: `${balanceText(status)}; ${status.draftsWaiting} drafts to review.`,
     isSettled:
-      status.lastSyncAtMs !== null && status.onTheirWay === status.held && (open.length === 0 || status.openJobs === 0),
+      status.lastSyncAtMs !== null &&
+      status.onTheirWay === status.held &&
+      (open.length === 0 || status.openJobs === 0),
     hasFailed: status.failedJobs > 0,
     paused: (await pauseOf(openedSources(assistApp, runtime), assistSource(address)))?.reason ?? null,
     json: status,

@@ -223,6 +223,10 @@ describe('mail', () => {
       server.htmlId,
     )
     assert.ok((await bodyOf('getMailSuggest', { query: { q: 'fro' } })).items.length > 0)
+    const all = { account: ANN, q: 'in:anywhere' }
+    assert.equal((await bodyOf('getMailSearchFacets', { query: all })).messages, stored)
+    const mbox = await call('getMailSearchExport', 200, { query: { q: 'subject:quarterly' } })
+    assert.match(String(mbox.body), /^From /)
   })
 
   test('a message is read as text, thread, HTML, bytes and attachments', async () => {
@@ -549,6 +553,7 @@ describe('assist', () => {
     await bodyOf('postAssistAccounts', { body: { account: ANN } }, 202)
     await bodyOf('postAssistSync', { body: { account: ANN, full: true } }, 202)
     await call('postAssistSync', 404, { body: { account: 'nobody@example.com' } })
+    await bodyOf('postAssistAccountsByAccountBacklog', account, 202)
     const drafted = await threadIn('drafted')
     const of = { params: { account: ANN, thread: drafted.thread } }
     const { draft } = await bodyOf('getAssistAccountsByAccountThreadsByThread', of)

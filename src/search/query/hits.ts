@@ -4,7 +4,7 @@ import type { Chunk } from '../chunk.ts'
 import type { DocumentType, Grant, Hit, Why } from '../contract.ts'
 import type { Place } from '../extract/contract.ts'
 import { type Access, allOf, type IndexDialect, visible } from '../index/dialect.ts'
-import { wordPlaces } from '../index/words.ts'
+import { wordsOf } from '../index/words.ts'
 import type { TextLeaf } from './query.ts'
 import type { Look, Ranked } from './search-index.ts'
 import { mark, snippetOf, stretchesOf } from './snippet.ts'
@@ -213,14 +213,8 @@ function bestChunk(one: Ranked, rows: readonly ChunkRow[], leaves: readonly Text
 
 /** How many of the leaves a text has, by their first words: a phrase is looked at when it is shown. */
 function distinctIn(text: string, leaves: readonly TextLeaf[]): number {
-  const missing = new Set(leaves)
-  for (const { word } of wordPlaces(text)) {
-    for (const leaf of missing) {
-      const first = leaf.words[0]!
-      const isThere = leaf.prefix && leaf.words.length === 1 ? word.startsWith(first) : word === first
-      if (isThere) missing.delete(leaf)
-    }
-    if (missing.size === 0) break
-  }
-  return leaves.length - missing.size
+  const words = wordsOf(text)
+  const isThere = ({ words: [first], prefix, words: { length } }: TextLeaf): boolean =>
+    prefix && length === 1 ? words.some((word) => word.startsWith(first!)) : words.includes(first!)
+  return leaves.filter(isThere).length
 }

@@ -29,7 +29,7 @@ import {
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
 import { SilenceWatch } from '../silence-watch.ts'
 import * as s3Errors from './errors.ts'
-import { Refusal, type SdkCall, SignedGets } from './signed-get.ts'
+import { type GetResponse, Refusal, type SdkCall, SignedGets } from './signed-get.ts'
 
 export type S3StoreOptions = AwsAccess & {
   clock: Clock
@@ -134,6 +134,9 @@ export class S3Store implements ObjectStore {
       const credentials = await client.config.credentials()
       const got = await this.#unlessSilent(signal, (heard) =>
         this.#gets.get({
+          send: async (request, abortSignal) =>
+            (await client.config.requestHandler.handle(request as never, { abortSignal }))
+              .response as GetResponse,
           bucket,
           key,
           query: versionId === undefined ? {} : { versionId },
@@ -152,14 +155,14 @@ export class S3Store implements ObjectStore {
     const changedAt = headers['last-modified']
     const told: Headers = {
       ETag: headers.etag,
-      VersionId: headers['x-amz-version-id'] as string | undefined,
+      VersionId: headers['x-amz-version-id'],
       LastModified: changedAt === undefined ? undefined : new Date(changedAt),
       ContentType: headers['content-type'],
       ContentEncoding: headers['content-encoding'],
     }
     return {
       head: headOf(uri, told),
-      body: answer,
+      body: answer.body,
       range: readContentRange(headers['content-range']),
       contentBytes: length === undefined ? null : Number(length),
     }
@@ -271,7 +274,6 @@ export class S3Store implements ObjectStore {
   async close(): Promise<void> {
     const sdk = await this.#sdk
     sdk?.client.destroy()
-    this.#gets.close()
   }
 
   async #check(uri: string, version: ObjectVersion): Promise<void> {

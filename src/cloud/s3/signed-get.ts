@@ -3,10 +3,9 @@
  * else that is done with a small object. Where a bucket is, and how its calls are signed, is learned from a call that the
  * SDK has made itself; where a service answers that it is elsewhere, the SDK is asked, and taught anew.
  */
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { Readable } from 'node:stream'
 import type { AwsCredentials } from '../aws/credentials.ts'
-import { encoded, queryText, Signer } from '../aws/signature.ts'
+import { encoded, Signer } from '../aws/signature.ts'
 
 /** A call as the SDK has signed it. */
 export type SdkCall = {
@@ -27,7 +26,13 @@ type BucketAt = {
   region: string
 }
 
+export type GetResponse = { statusCode: number; headers: Record<string, string | undefined>; body: Readable }
+
+/** How the SDK itself sends what it has signed. */
+export type Send = (request: object, signal: AbortSignal) => Promise<GetResponse>
+
 export type SignedGet = {
+  send: Send
   bucket: string
   key: string
   query: Readonly<Record<string, string>>
@@ -37,8 +42,6 @@ export type SignedGet = {
   signal: AbortSignal
 }
 
-/** Connections that are kept; more than anybody has in flight. */
-const SOCKETS_MAX = 64
 const BUCKETS_MAX = 1_000
 /** What is read of an answer without the object. */
 const SAID_BYTES_MAX = 64 * 1024
@@ -46,8 +49,6 @@ const SAID_BYTES_MAX = 64 * 1024
 export class SignedGets {
   readonly #buckets = new Map<string, BucketAt>()
   readonly #signer = new Signer()
-  readonly #http = new HttpAgent({ keepAlive: true, maxSockets: SOCKETS_MAX })
-  readonly #https = new HttpsAgent({ keepAlive: true, maxSockets: SOCKETS_MAX })
 
   knows(bucket: string): boolean {
     return this.#buckets.has(bucket)
@@ -70,44 +71,32 @@ export class SignedGets {
   }
 
   /** Undefined where nobody knows how to ask, or where the object is elsewhere: then the SDK is asked. */
-  async get(asked: SignedGet): Promise<IncomingMessage | Refusal | undefined> {
+  async get(asked: SignedGet): Promise<GetResponse | Refusal | undefined> {
     const at = this.#buckets.get(asked.bucket)
     if (!at) return undefined
     const path = `${at.prefix}${keyPath(asked.key)}`
     const call = { method: 'GET', host: at.host, path, query: asked.query, headers: asked.headers }
     const { region } = at
     const place = { region, service: 's3', credentials: asked.credentials, nowMs: asked.nowMs }
-    const query = queryText(asked.query)
-    const answer = await this.#send(at, {
-      path: query === '' ? path : `${path}?${query}`,
-      headers: this.#signer.sign(call, place),
-      signal: asked.signal,
-    })
-    const status = answer.statusCode ?? 0
+    const { isSecure, hostname, port } = at
+    const answer = await asked.send(
+      {
+        protocol: isSecure ? 'https:' : 'http:',
+        hostname,
+        ...(port !== undefined && { port }),
+        method: 'GET',
+        path,
+        query: asked.query,
+        headers: this.#signer.sign(call, place),
+      },
+      asked.signal,
+    )
+    const status = answer.statusCode
     if (status === 200 || status === 206) return answer
     // Elsewhere, perhaps, or signed otherwise by now: the SDK's next call teaches it anew.
     if (status < 404) this.#buckets.delete(asked.bucket)
     const said = await beginningOf(answer)
     return status < 400 ? undefined : new Refusal(answer, said)
-  }
-
-  close(): void {
-    this.#http.destroy()
-    this.#https.destroy()
-  }
-
-  #send(
-    { isSecure, hostname, port }: BucketAt,
-    sent: { path: string; headers: Record<string, string>; signal: AbortSignal },
-  ): Promise<IncomingMessage> {
-    const options = { hostname, ...(port !== undefined && { port }), ...sent }
-    return new Promise((resolve, reject) => {
-      const call = isSecure
-        ? requestHttps({ ...options, agent: this.#https }, resolve)
-        : requestHttp({ ...options, agent: this.#http }, resolve)
-      call.on('error', reject)
-      call.end()
-    })
   }
 }
 
@@ -117,10 +106,10 @@ function keyPath(key: string): string {
 }
 
 /** To its end, so that the connection can be used again; all of it, where it is as short as an error is. */
-async function beginningOf(answer: IncomingMessage): Promise<string> {
+async function beginningOf({ body }: GetResponse): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
+  for await (const chunk of body as AsyncIterable<Buffer>) {
     chunks.push(chunk)
     bytes += chunk.length
     if (bytes > SAID_BYTES_MAX) break
@@ -130,10 +119,10 @@ async function beginningOf(answer: IncomingMessage): Promise<string> {
 
 /** What the service said instead of the object, as the SDK throws it: errors.ts knows what it means. */
 export class Refusal extends Error {
-  readonly $metadata: { httpStatusCode: number | undefined }
-  readonly $response: { headers: IncomingMessage['headers'] }
+  readonly $metadata: { httpStatusCode: number }
+  readonly $response: { headers: GetResponse['headers'] }
 
-  constructor({ statusCode, headers }: IncomingMessage, said: string) {
+  constructor({ statusCode, headers }: GetResponse, said: string) {
     const told = (name: string): string => new RegExp(`<${name}>([^<]*)</${name}>`).exec(said)?.[1] ?? ''
     super(told('Message'))
     this.name = told('Code')

@@ -1,7 +1,7 @@
 /**
  * Sends mail: only of a profile that names to whom, and only to them. The address of the model must be one of these to
  * the last character (guard/actions.ts); the one that is written into the mail is the profile's own. There is no other
- * recipient, no attachment, and no subject but that of the conversation.
+ * recipient, no attachment, and no subject of the model.
  *
  * Nobody looks at it before it goes: what a draft would have been rid of (guard/draft.ts) refuses it whole, and mail of
  * a program is not answered by a program.
@@ -82,7 +82,8 @@ export function mailOf(
   return {
     key,
     to,
-    subject: subjectFor(answered, (subject) => guard(subject, facts)),
+    // Who wrote the mail chose its subject: nobody else is told it in the owner's name.
+    subject: isAnswer ? oneLine(replySubject(answered.subject), SUBJECT_CHARS_MAX) : SUBJECT_PLAIN,
     text,
     answered: isAnswer ? answered : undefined,
   }
@@ -111,14 +112,4 @@ function factsFor(
     owner,
     context: [],
   }
-}
-
-/** The sender of a mail chose its subject: as it is, or not at all. */
-function subjectFor(
-  answered: VisibleMessage,
-  guarded: (subject: string) => ReturnType<typeof guardDraft>,
-): string {
-  const subject = oneLine(replySubject(answered.subject), SUBJECT_CHARS_MAX)
-  const { text, removed } = guarded(subject)
-  return removed.length === 0 && text === subject ? subject : SUBJECT_PLAIN
 }

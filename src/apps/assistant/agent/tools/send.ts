@@ -11,7 +11,7 @@ import { TidemarkError } from '../../../../base/errors.ts'
 import type { ContextPassage, Mailbox, VisibleMessage } from '../../contract.ts'
 import { ACTION_ARGUMENTS } from '../../guard/actions.ts'
 import type { DraftFacts, guardDraft } from '../../guard/draft.ts'
-import { recipientsOf, replySubject } from '../../reply.ts'
+import { replySubject } from '../../reply.ts'
 import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
 
 const TIMEOUT_MS = 120_000
@@ -65,11 +65,12 @@ export function mailOf(
   parts: Omit<SendParts, 'hands'>,
   wanted: { to: string; text: string; key: string; context: readonly ContextPassage[] },
 ): SentMail {
-  const { guard, sendTo, answered, owner, isAutomated } = parts
+  const { guard, sendTo, answered, isAutomated } = parts
   const { to, key, context } = wanted
   if (!sendTo.includes(to)) throw new TidemarkError(`${to} was let through.`, { kind: 'bug' })
   if (isAutomated) throw new ToolRefusal('automated', 'A program sent this mail: nothing is sent for it.')
-  const isAnswer = recipientsOf(answered, owner).some(({ address }) => address.toLowerCase() === to)
+  // By who wrote it, not by Reply-To: with that a stranger could name somebody of ours.
+  const isAnswer = answered.from.address.toLowerCase() === to
   const facts = factsFor(parts, { to, isAnswer, context })
   const { text, removed } = guard(wanted.text, facts)
   if (removed.length > 0) {

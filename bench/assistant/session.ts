@@ -23,7 +23,7 @@ export const FULL: Sizes = {
   mails: 100,
   backlog: { sqlite: 10_000, postgres: 1_000 },
   unitsPerMinute: 300_000,
-  backlogMs: { sqlite: 240_000, postgres: 45_000 },
+  backlogMs: { sqlite: 210_000, postgres: 45_000 },
   users: 100,
   mailsEach: 5,
   usersMs: 40_000,

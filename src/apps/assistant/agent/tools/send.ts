@@ -1,7 +1,7 @@
 /**
  * Sends mail: only of a profile that names to whom, and only to them. The address of the model must be one of these to
  * the last character (guard/actions.ts); the one that is written into the mail is the profile's own. There is no other
- * recipient, no attachment, and no subject but that of the conversation.
+ * recipient, no attachment, and no subject of the model.
  *
  * Nobody looks at it before it goes: what a draft would have been rid of (guard/draft.ts) refuses it whole, and mail of
  * a program is not answered by a program.
@@ -11,7 +11,7 @@ import { TidemarkError } from '../../../../base/errors.ts'
 import type { ContextPassage, Mailbox, VisibleMessage } from '../../contract.ts'
 import { ACTION_ARGUMENTS } from '../../guard/actions.ts'
 import type { DraftFacts, guardDraft } from '../../guard/draft.ts'
-import { recipientsOf, replySubject } from '../../reply.ts'
+import { replySubject } from '../../reply.ts'
 import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
 
 const TIMEOUT_MS = 120_000
@@ -65,11 +65,12 @@ export function mailOf(
   parts: Omit<SendParts, 'hands'>,
   wanted: { to: string; text: string; key: string; context: readonly ContextPassage[] },
 ): SentMail {
-  const { guard, sendTo, answered, owner, isAutomated } = parts
+  const { guard, sendTo, answered, isAutomated } = parts
   const { to, key, context } = wanted
   if (!sendTo.includes(to)) throw new TidemarkError(`${to} was let through.`, { kind: 'bug' })
   if (isAutomated) throw new ToolRefusal('automated', 'A program sent this mail: nothing is sent for it.')
-  const isAnswer = recipientsOf(answered, owner).some(({ address }) => address.toLowerCase() === to)
+  // By who wrote it, not by Reply-To: with that a stranger could name somebody of ours.
+  const isAnswer = answered.from.address.toLowerCase() === to
   const facts = factsFor(parts, { to, isAnswer, context })
   const { text, removed } = guard(wanted.text, facts)
   if (removed.length > 0) {
@@ -82,7 +83,8 @@ export function mailOf(
   return {
     key,
     to,
-    subject: subjectFor(answered, (subject) => guard(subject, facts)),
+    // Who wrote the mail chose its subject: nobody else is told it in the owner's name.
+    subject: isAnswer ? oneLine(replySubject(answered.subject), SUBJECT_CHARS_MAX) : SUBJECT_PLAIN,
     text,
     answered: isAnswer ? answered : undefined,
   }
@@ -111,14 +113,4 @@ function factsFor(
     owner,
     context: [],
   }
-}
-
-/** The sender of a mail chose its subject: as it is, or not at all. */
-function subjectFor(
-  answered: VisibleMessage,
-  guarded: (subject: string) => ReturnType<typeof guardDraft>,
-): string {
-  const subject = oneLine(replySubject(answered.subject), SUBJECT_CHARS_MAX)
-  const { text, removed } = guarded(subject)
-  return removed.length === 0 && text === subject ? subject : SUBJECT_PLAIN
 }

@@ -36,6 +36,8 @@ export type FilesHomeOptions = {
 }
 
 export class FilesHome {
+  /** Those that nobody has closed yet. */
+  static readonly opened = new Set<FilesHome>()
   readonly sim: Sim
   readonly home: string
   /** Where folders are made. */
@@ -48,6 +50,7 @@ export class FilesHome {
     this.place = join(base, 'place')
     mkdirSync(this.home)
     mkdirSync(this.place)
+    FilesHome.opened.add(this)
     this.env = {
       ...environment(this.home),
       TIDEMARK_ONEDRIVE_API_URL: sim.onedrive.graphUrl,
@@ -175,17 +178,16 @@ export class FilesHome {
   }
 
   async close(): Promise<void> {
+    FilesHome.opened.delete(this)
     await this.sim.close()
     rmSync(dirname(this.home), { recursive: true, force: true })
   }
 }
 
-/** A new one for every test of a file. */
+/** A new one for every test of a file; it, and whatever a test has put in its place, is closed behind it. */
 export function eachFilesHome(use: (world: FilesHome) => void): void {
-  let world: FilesHome
-  beforeEach(async () => {
-    world = await FilesHome.start()
-    use(world)
+  beforeEach(async () => use(await FilesHome.start()))
+  afterEach(async () => {
+    for (const world of FilesHome.opened) await world.close()
   })
-  afterEach(() => world.close())
 }

@@ -156,7 +156,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 132)
+    assert.equal(origins.size, 133)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

@@ -159,7 +159,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 135)
+    assert.equal(origins.size, 136)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

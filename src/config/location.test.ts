@@ -50,4 +50,6 @@ test('a ledger is a file inside the home folder, a file elsewhere, or a server',
   assert.deepEqual(locateLedger('sqlite:/x/b.db', '/h'), { database: 'sqlite', path: '/x/b.db' })
   const url = 'postgres://ann@db/tide'
   assert.deepEqual(locateLedger(url, '/h'), { database: 'postgres', url })
+  for (const url of ['libsql://a.turso.io', 'http://127.0.0.1:8080', 'https://a.example.com'])
+    assert.deepEqual(locateLedger(url, '/h'), { database: 'libsql', url })
 })

@@ -2,7 +2,6 @@ import { after } from 'node:test'
 import { libsqlHome, onLibsql } from '../ledger/home.suite.ts'
 import { openLedger } from '../ledger/open.ts'
 import { engineContract } from './engine.suite.ts'
-import { inputContract } from './input.suite.ts'
 import { troubleContract } from './trouble.suite.ts'
 
 onLibsql(() => {
@@ -14,6 +13,5 @@ onLibsql(() => {
   }
   engineContract('libSQL', open)
   troubleContract('libSQL', open)
-  inputContract('libSQL', open)
   after(() => home.remove())
 })

@@ -3,8 +3,8 @@
  * the server. The server names it by a baton that changes with every answer, so a stream has one request at a time;
  * left alone for some ten seconds, or by a restart, it is gone, and whatever transaction it had with it.
  *
- * By hand instead of @libsql/client, which cannot be installed without its native library, and makes a round trip of
- * every statement of a transaction.
+ * By hand instead of @libsql/client, which brings a native library that is not needed here, and sends statements that
+ * belong together without the condition that those before them were run.
  *
  * The token stays inside `Target`; `where` is what people and logs get to see.
  */

@@ -145,7 +145,7 @@ function refusalError(thrown: ServerError, where: string): TidemarkError {
   }
 }
 
-export function downError(thrown: unknown, where: string): TidemarkError {
+function downError(thrown: unknown, where: string): TidemarkError {
   const isUnknown = (thrown as { code?: unknown } | null)?.code === 'ENOTFOUND'
   const message = isUnknown
     ? `The host of ${where} cannot be found.`

@@ -96,7 +96,7 @@ abstract class StreamTx implements Statements {
 }
 
 /** How many of them one request takes: at least one. */
-export function fitting(list: readonly Step[]): number {
+function fitting(list: readonly Step[]): number {
   let bytes = 0
   for (const [at, { sql, args = [] }] of list.entries()) {
     bytes += sql.length
@@ -377,7 +377,7 @@ function isWrite(sql: string, { changes, rowsWritten }: StepResult): boolean {
 }
 
 /** Such as INSERT OR ROLLBACK: what came before it is gone, and what came after it was not run. */
-export function endedError(): TidemarkError {
+function endedError(): TidemarkError {
   return new TidemarkError(
     'A statement ended the transaction in which it ran, and nobody passed its error on.',
     {

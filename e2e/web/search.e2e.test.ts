@@ -29,7 +29,7 @@ describe('the search page', () => {
       const text = `Dear Ann,\n\nthe marsupial committee met about the ${subject.toLowerCase()}.\n`
       // The oldest first, so that the newest is on top.
       await site.deliver(letter({ subject, text }), {
-        internalMs: Date.now() - (3 - at) * 60_000,
+        internalMs: Date.UTC(2026, 5, 1, 12, at),
         sync: false,
       })
     }

@@ -79,7 +79,10 @@ describe('where two texts differ', () => {
       assert.ok(many < 4 * few || many < WORD_STEPS_MAX, `${few} steps of few lines, ${many} of many`)
     }
     const { here, steps } = textDiff(`x\n${'y\n'.repeat(20_000)}z`, `z\n${'y\n'.repeat(19_800)}x`)
-    assert.ok(steps <= LINE_STEPS_MAX + 20_000 && here.some(({ isDifferent }) => !isDifferent), `${steps} steps`)
+    assert.ok(
+      steps <= LINE_STEPS_MAX + 20_000 && here.some(({ isDifferent }) => !isDifferent),
+      `${steps} steps`,
+    )
   })
 })
 

@@ -146,7 +146,10 @@ describe('the search page', () => {
     await results(page)
       .nth(PAGE_ITEMS - 1)
       .waitFor()
-    await status(page).getByText('and more').waitFor()
+    // Until they are counted it says `and more`.
+    await status(page)
+      .getByText(/^40 (?:messages, and more|of [\d,]+ messages)/)
+      .waitFor()
     const { stored = 0 } = (await site.overview()).streams[0] ?? {}
     assert.ok(stored > 2 * PAGE_ITEMS)
     while ((await results(page).count()) < stored) {

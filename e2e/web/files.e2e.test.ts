@@ -145,9 +145,12 @@ describe('the pages of folders', () => {
     await files.sync('docs')
     files.write(
       'docs/Family/plan.html',
-      '# Holiday\n\n- the lake, from 12 July\n- two rooms, one with a stove\n<script>window.__ran = 1</script>\n',
+      '# Holiday\n\n- the lake, from 12 July\n- two rooms, one with a stove\n<script>window.__ran = 1</script>\n- bring: maps\n',
     )
-    files.drive.device.edit('Family/plan.html', '# Holiday\n\n- the sea, from 19 July\n- a tent\n')
+    files.drive.device.edit(
+      'Family/plan.html',
+      '# Holiday\n\n- the sea, from 19 July\n- two rooms, one with a stove\n- a tent for the children\n- bring: maps\n',
+    )
     await files.sync('docs')
     const overview = await visit(t, browser, { url: files.site.url, path: '/' })
     await overview.locator('#needs-you').getByText('A conflict is yours to decide').waitFor()

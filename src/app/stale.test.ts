@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { FakeClock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import { createEngine } from '../engine/engine.ts'
 import { defineJob, request } from '../engine/index.ts'
 import { evaluateAlerts } from '../engine/observe/alert-rules.ts'
@@ -16,7 +17,12 @@ const STREAM = 'post:ann'
 async function watched(t: { after: (fn: () => Promise<void>) => void }) {
   const clock = new FakeClock(Date.UTC(2026, 0, 1))
   const ledger = await openLedger(':memory:', { clock })
-  const job = defineJob({ kind: 'post.read', payload: z.object({}), run: async () => ({}) })
+  const job = defineJob({
+    kind: 'post.read',
+    payload: z.object({}),
+    budget: (stream) => `units of ${stream}`,
+    run: async () => ({}),
+  })
   const engine = await createEngine({ ledger, clock, jobs: [job] })
   t.after(async () => {
     await engine.stop()
@@ -47,7 +53,13 @@ async function watched(t: { after: (fn: () => Promise<void>) => void }) {
     const stale = await watch.look()
     return evaluateAlerts({ now: clock.now(), ...(stale && { stale }) }).alerts.map(({ text }) => text)
   }
-  return { clock, ledger, engine, job, stream, world, watch, pass }
+  /** The service of that stream answers that nobody may ask for so long. */
+  const throttle = async (ofStream: string, retryAfterMs: number): Promise<void> => {
+    const budget = engine.limits.budget(`units of ${ofStream}`, { rate: 10 })
+    const throttled = new TidemarkError('slow down', { kind: 'throttled', retryAfterMs })
+    await assert.rejects(budget.call(1, () => Promise.reject(throttled)))
+  }
+  return { clock, ledger, engine, job, stream, world, watch, pass, throttle, sources }
 }
 
 describe('a source that is followed', () => {
@@ -89,6 +101,31 @@ describe('a source that is followed', () => {
     assert.equal((await pass(6)).length, 1)
   })
 
+  test('does not alarm while its service throttles it, and has its full time afterwards', async (t) => {
+    const { pass, watch, throttle } = await watched(t)
+    watch.begin()
+    await pass(20)
+    await throttle(STREAM, 55 * MINUTE_MS)
+    assert.deepEqual(await pass(54), [])
+    assert.deepEqual(await pass(29), [])
+    assert.equal((await pass(6)).length, 1)
+  })
+
+  test('alarms all the same while another account is throttled', async (t) => {
+    const { pass, watch, throttle, engine, stream, job, world, clock } = await watched(t)
+    watch.begin()
+    await throttle('post:ben', 55 * MINUTE_MS)
+    await engine.write({
+      segments: [{ streamId: stream.id, from: 0, to: 9, ref: 's' }],
+      counts: [{ segment: 's', listed: 1, seal: true }],
+      jobs: [request(job, {}, { stream: STREAM, segment: 's' })],
+    })
+    const alarms = await pass(36, () => {
+      world.heardAtMs = clock.now()
+    })
+    assert.match(alarms.join(), /^Nothing of ann has moved/)
+  })
+
   test('alarms although it is heard, where work that could run does not move', async (t) => {
     const { pass, watch, world, clock, engine, stream, job } = await watched(t)
     watch.begin()
@@ -124,6 +161,21 @@ test('who brings a source up to date once watches none', async (t) => {
   const { pass, watch } = await watched(t)
   assert.deepEqual(await pass(600), [])
   assert.equal(await watch.look(), undefined)
+})
+
+test('an app that cannot be asked is told to the log, and keeps no other alert from being raised', async (t) => {
+  const { watch, engine, sources, clock, pass } = await watched(t)
+  const notes: string[] = []
+  engine.events.on((event) => {
+    if (event.type === 'note') notes.push(event.text)
+  })
+  watch.begin()
+  sources.list = () => Promise.reject(new Error('no such table'))
+  await clock.advance(LOOK_MS)
+  assert.equal(await watch.look(), undefined)
+  assert.match(notes.join(), /cannot be told just now: no such table/)
+  sources.list = async () => [{ name: 'ann', stream: STREAM }]
+  assert.equal((await pass(40)).length, 1)
 })
 
 test('the alarm is on the page and goes out once, and ends when the service is heard', async (t) => {

@@ -3,12 +3,15 @@
  * nothing of what is open moves although it could. For the alert "stale"; how long is too long is the rule's to say.
  *
  * What counts is what this process has watched: a sign is taken from the ledger, and the silence is counted from when it
- * was seen to change. So a source has its full time again after a start, after a pause, and after the machine has slept.
+ * was seen to change. So a source has its full time again after a start, after a pause, after its service has throttled
+ * it, and after the machine has slept.
  *
- *   unwatched ──begin──▶ watched ──a sign changes, a pause, a gap between two looks──▶ watched anew
+ *   unwatched ──begin──▶ watched ──a sign changes, a pause, a throttle, a gap between two looks──▶ watched anew
  */
 import type { Clock } from '../base/clock.ts'
+import { asTidemarkError } from '../base/errors.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { AnyJobKind } from '../engine/kinds.ts'
 import type { AlertInputs } from '../engine/observe/alert-rules.ts'
 import type { PauseRow } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -30,7 +33,7 @@ export type StaleWatchOptions = {
   ledger: Ledger
   clock: Clock
   apps: ReadonlyMap<string, Pick<OpenApp, 'sources' | 'needs'>>
-  engine: () => Pick<Engine, 'limits'> | undefined
+  engine: () => Pick<Engine, 'limits' | 'kinds' | 'events'> | undefined
 }
 
 type Sign = { value: string; sinceMs: number }
@@ -40,7 +43,7 @@ export class StaleWatch {
   readonly #signs = new Map<string, Sign>()
   #isBegun = false
   #lookedAtMs = Number.NEGATIVE_INFINITY
-  #last: StaleInput[] = []
+  #last: StaleInput[] | undefined
 
   constructor(options: StaleWatchOptions) {
     this.#options = options
@@ -51,7 +54,10 @@ export class StaleWatch {
     this.#isBegun = true
   }
 
-  /** Undefined where nothing is watched: then nothing is said. */
+  /**
+   * Undefined where nothing is watched, or where it cannot be told: then nothing is said. An app that fails here must not
+   * keep the other alerts from being raised.
+   */
   async look(): Promise<readonly StaleInput[] | undefined> {
     if (!this.#isBegun) return undefined
     const nowMs = this.#options.clock.now()
@@ -59,7 +65,11 @@ export class StaleWatch {
     if (sinceLastMs >= 0 && sinceLastMs < LOOK_MS) return this.#last
     if (sinceLastMs < 0 || sinceLastMs > GAP_MS) this.#signs.clear()
     this.#lookedAtMs = nowMs
-    this.#last = await this.#lookAround(nowMs)
+    this.#last = await this.#lookAround(nowMs).catch((thrown: unknown) => {
+      const text = `Whether sources have gone silent cannot be told just now: ${asTidemarkError(thrown).message}`
+      this.#options.engine()?.events.emit({ type: 'note', app: 'alerts', level: 'warn', code: 'stale', text })
+      return undefined
+    })
     return this.#last
   }
 
@@ -76,7 +86,7 @@ export class StaleWatch {
       if (everyMs === undefined) continue
       for (const source of await sources.list()) {
         const row = rows.get(source.stream)
-        if (!row || isPaused(pauses, source, sources)) continue
+        if (!row || isPaused(pauses, source, sources) || this.#isThrottled(source, sources)) continue
         // One that is taken out at this moment is not there any more; the next look does not list it.
         const heardAtMs = await sources.heardAtMs?.(source).catch(() => undefined)
         const moved = `${row.mark_at} ${row.listed} ${accounted(row)} ${progress.get(source.stream) ?? ''}`
@@ -116,15 +126,36 @@ export class StaleWatch {
     return texts
   }
 
-  /** Something waits for nothing but a worker. What waits for its hour, or for a budget that is closed, waits rightly. */
+  /** A budget that its own jobs wait for is closed: the service has answered, and said to wait. */
+  #isThrottled({ stream }: Source, { kinds = new Set() }: Sources): boolean {
+    const engine = this.#options.engine()
+    if (!engine) return false
+    const nowMs = this.#options.clock.now()
+    const closed = engine.limits
+      .snapshot()
+      .budgets.filter(({ pausedUntilMs, rate }) => pausedUntilMs > nowMs || rate === 0)
+    if (closed.length === 0) return false
+    const own = new Set([...kinds].map((kind) => budgetOf(engine.kinds.find(kind), stream)))
+    return closed.some(({ name }) => own.has(name))
+  }
+
+  /** Something waits for nothing but a worker. What waits for its hour waits rightly. */
   async #canRun({ stream }: Source, pauses: readonly PauseRow[]): Promise<boolean> {
-    const { ledger, engine, clock } = this.#options
-    const budgets = engine()?.limits.snapshot().budgets ?? []
-    if (budgets.some(({ pausedUntilMs, rate }) => pausedUntilMs > clock.now() || rate === 0)) return false
+    const { ledger } = this.#options
     const pausedKinds = new Set(pauses.filter(({ scope }) => scope === 'kind').map(({ target }) => target))
     const pending = await ledger.jobs({ stream, state: 'pending', limit: PENDING_SEEN })
     if (pending.some(({ wait, kind }) => wait === null && !pausedKinds.has(kind))) return true
     return (await ledger.jobs({ stream, state: 'claimed', limit: 1 })).length > 0
+  }
+}
+
+function budgetOf(kind: AnyJobKind | undefined, stream: string): string | undefined {
+  if (typeof kind?.budget !== 'function') return kind?.budget
+  try {
+    return kind.budget(stream)
+  } catch {
+    // Of an account that is not there any more; its jobs are held back, and an alert of its own says so.
+    return undefined
   }
 }
 

@@ -61,10 +61,11 @@ const HIDDEN_STYLE = /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i
 const NOTHING_BEFORE = 1
 /**
  * Google Docs puts the comments on a document behind it, each in a block that begins with a link back to where it stands,
- * if whoever exports may see comments. Others who read the document may not, and it is read once for all of them.
+ * if whoever exports may see comments. Others who read the document may not, and it is read once for all of them. What
+ * tells them from other HTML is that each leads to its mark, each mark to it, and that marks come first.
  */
-const COMMENT = /^cmnt\d+$/
-const COMMENT_MARK = /^cmnt_ref\d+$/
+const COMMENT = { id: /^cmnt(\d+)$/, href: '#cmnt_ref' }
+const COMMENT_MARK = { id: /^cmnt_ref(\d+)$/, href: '#cmnt' }
 
 export function readHtml(bytes: Uint8Array, output: TextOutput, limits: ExtractLimits): void {
   const page = new Page(output)
@@ -81,6 +82,7 @@ class Page {
   /** Those that are open; `from`: how often something was written before. */
   readonly #blocks: { depth: number; from: number }[] = []
   #written = 0
+  #hasCommentMarks = false
   #preAt: number | undefined
   #title: string | undefined
   #isInTitle = false
@@ -99,13 +101,15 @@ class Page {
     this.#depth += 1
     if (name === 'html') this.#output.setLanguage(attributes.lang)
     if (name === 'title' && this.#title === undefined) this.#isInTitle = true
+    const isMark = isLink(name, attributes, COMMENT_MARK)
+    if (isMark) this.#hasCommentMarks = true
     if (this.#hiddenAt !== undefined) return
     if (name === 'div' || name === 'p') this.#blocks.push({ depth: this.#depth, from: this.#written })
-    if (NOT_SHOWN.has(name) || isHidden(attributes) || isLink(name, attributes, COMMENT_MARK)) {
+    if (NOT_SHOWN.has(name) || isHidden(attributes) || isMark) {
       this.#hiddenAt = this.#depth
       return
     }
-    if (isLink(name, attributes, COMMENT)) {
+    if (this.#hasCommentMarks && isLink(name, attributes, COMMENT)) {
       this.#hiddenAt = this.#commentAt()
       return
     }
@@ -197,8 +201,13 @@ class Page {
   }
 }
 
-function isLink(name: string, { id, name: older }: Attributes, to: RegExp): boolean {
-  return name === 'a' && to.test(id ?? older ?? '')
+function isLink(
+  name: string,
+  { id, name: older, href }: Attributes,
+  of: { id: RegExp; href: string },
+): boolean {
+  const number = name === 'a' ? of.id.exec(id ?? older ?? '')?.[1] : undefined
+  return number !== undefined && href === `${of.href}${number}`
 }
 
 function isHidden(attributes: Attributes): boolean {

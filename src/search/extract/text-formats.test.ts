@@ -159,6 +159,17 @@ describe('HTML', () => {
     assert.equal((await textOf(page, 'a.html')).parts[0]!.text, 'The offer stands.\n\nTerms\n\nThe end')
   })
 
+  test('a page that only names its places as Google Docs does loses nothing', async () => {
+    for (const page of [
+      '<div><p><a name="cmnt1">One</a> said</p><p>more</p></div>',
+      '<div><p><a href="#top" id="cmnt1">One</a> said</p><p>more</p></div>',
+      '<div><p><a href="#cmnt_ref1" id="cmnt1">One</a> said</p><p>more</p></div>',
+    ]) {
+      const whole = `<html><body><p><a id="cmnt_ref1">See</a> this.</p>${page}</body></html>`
+      assert.equal((await textOf(whole, 'a.html')).parts[0]!.text, 'See this.\n\nOne said\n\nmore', page)
+    }
+  })
+
   test('is read in the charset that it declares', async () => {
     const page = '<html><meta charset="iso-8859-2"><p>\xb9\xe8'
     assert.equal((await textOf(Buffer.from(page, 'latin1'), 'a.html')).parts[0]!.text, 'šč')

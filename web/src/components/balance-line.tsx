@@ -30,10 +30,10 @@ export function BalanceLine({ counts, badHref, plain }: BalanceLineProps) {
     <div class="balance">
       {plain ? null : (
         <div class="balance-bar" aria-hidden="true">
-          {PARTS.map((part) => (
+          {PARTS.filter((part) => counts[part] > 0).map((part) => (
             <span key={part} class={`balance-${part}`} style={{ flexGrow: counts[part] }} />
           ))}
-          <span class="balance-open" style={{ flexGrow: counts.listed === 0 ? 1 : Math.max(0, open) }} />
+          {open > 0 ? <span class="balance-open" style={{ flexGrow: open }} /> : null}
         </div>
       )}
       <p class="balance-sum num">

@@ -1,20 +1,33 @@
 /**
  * Where two texts differ: by lines, and by words within lines that stand for each other. Bounded: beyond so many edits
- * what lies between the common beginning and the common end counts as different, which is true, if coarse.
+ * or steps what lies between the common beginning and the common end counts as different, which is true, if coarse.
  */
+import { formatPlural } from '../../../../web/src/format.ts'
 
 export type DiffPart = { text: string; isDifferent: boolean }
 export type DiffLine = { parts: readonly DiffPart[]; isDifferent: boolean }
-export type TextDiff = { here: readonly DiffLine[]; there: readonly DiffLine[] }
+export type TextDiff = {
+  here: readonly DiffLine[]
+  there: readonly DiffLine[]
+  /** What it has cost: diagonals that were followed, and words or lines that were compared on them. */
+  steps: number
+}
 
-/** Each costs a pass over as many diagonals: 1,000 take about a million steps. */
+/** Each costs a pass over as many diagonals: 1,000 take about half a million steps. */
 export const LINE_EDITS_MAX = 1_000
 const WORD_EDITS_MAX = 200
 const LINE_CHARS_MAX = 2_000
+/** For one text, since this runs where the page is drawn: of a million steps, about 10 ms. */
+export const LINE_STEPS_MAX = 2_000_000
+export const WORD_STEPS_MAX = 1_000_000
+
+type Effort = { editsMax: number; stepsLeft: number }
 
 export function textDiff(here: string, there: string): TextDiff {
   const [a, b] = [linesOf(here), linesOf(there)]
-  const kept = common(a, b, LINE_EDITS_MAX)
+  const byLines: Effort = { editsMax: LINE_EDITS_MAX, stepsLeft: LINE_STEPS_MAX }
+  const byWords: Effort = { editsMax: WORD_EDITS_MAX, stepsLeft: WORD_STEPS_MAX }
+  const kept = common(a, b, byLines)
   const lines: { here: DiffLine[]; there: DiffLine[] } = { here: [], there: [] }
   for (const { fromA, toA, fromB, toB, isCommon } of stretches(kept)) {
     if (isCommon) {
@@ -26,13 +39,13 @@ export function textDiff(here: string, there: string): TextDiff {
     // As many on both sides: each was changed into the one beside it.
     const arePairs = left.length === right.length
     left.forEach((text, at) => {
-      const pair = arePairs ? wordDiff(text, right[at]!) : undefined
+      const pair = arePairs ? wordDiff(text, right[at]!, byWords) : undefined
       lines.here.push(pair?.here ?? differentLine(text))
       if (arePairs) lines.there.push(pair?.there ?? differentLine(right[at]!))
     })
     if (!arePairs) for (const text of right) lines.there.push(differentLine(text))
   }
-  return lines
+  return { ...lines, steps: LINE_STEPS_MAX + WORD_STEPS_MAX - byLines.stepsLeft - byWords.stepsLeft }
 }
 
 const linesOf = (text: string): string[] => text.replaceAll('\r\n', '\n').split('\n')
@@ -43,10 +56,14 @@ const differentLine = (text: string): DiffLine => ({
 })
 
 /** Undefined where they have too little in common for words to say more. */
-function wordDiff(here: string, there: string): { here: DiffLine; there: DiffLine } | undefined {
-  if (here.length > LINE_CHARS_MAX || there.length > LINE_CHARS_MAX) return undefined
+function wordDiff(
+  here: string,
+  there: string,
+  effort: Effort,
+): { here: DiffLine; there: DiffLine } | undefined {
+  if (effort.stepsLeft <= 0 || here.length > LINE_CHARS_MAX || there.length > LINE_CHARS_MAX) return undefined
   const [a, b] = [wordsOf(here), wordsOf(there)]
-  const kept = common(a, b, WORD_EDITS_MAX)
+  const kept = common(a, b, effort)
   const sameChars = a.reduce((sum, word, at) => sum + (kept.a[at] && word.trim() !== '' ? word.length : 0), 0)
   if (sameChars * 3 < Math.max(here.length, there.length)) return undefined
   return {
@@ -69,8 +86,8 @@ function joined(words: readonly string[], kept: readonly boolean[]): DiffPart[] 
 
 type Kept = { a: boolean[]; b: boolean[] }
 
-/** Which of both are in a longest common sequence, by Myers' greedy way with at most so many edits. */
-function common(a: readonly string[], b: readonly string[], editsMax: number): Kept {
+/** Which of both are in a longest common sequence, by Myers' greedy way as far as the effort goes. */
+function common(a: readonly string[], b: readonly string[], effort: Effort): Kept {
   let start = 0
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1
   let end = 0
@@ -80,41 +97,58 @@ function common(a: readonly string[], b: readonly string[], editsMax: number): K
     a: Array.from(a, isOuter(a.length)),
     b: Array.from(b, isOuter(b.length)),
   }
-  const inner = { a: a.slice(start, a.length - end), b: b.slice(start, b.length - end) }
-  for (const [x, y] of matches(inner.a, inner.b, editsMax)) {
+  const numbers = new Map<string, number>()
+  const inner = (of: readonly string[]): Int32Array => numbered(of.slice(start, of.length - end), numbers)
+  for (const [x, y] of matches(inner(a), inner(b), effort)) {
     kept.a[start + x] = true
     kept.b[start + y] = true
   }
   return kept
 }
 
-function matches(a: readonly string[], b: readonly string[], editsMax: number): [number, number][] {
-  const most = Math.min(editsMax, a.length + b.length)
-  const furthest = new Map<number, number>([[1, 0]])
-  const trace: Map<number, number>[] = []
+/** The same number for the same text: numbers are compared at one go. */
+function numbered(texts: readonly string[], numbers: Map<string, number>): Int32Array {
+  return Int32Array.from(texts, (text) => {
+    const known = numbers.get(text) ?? numbers.size
+    numbers.set(text, known)
+    return known
+  })
+}
+
+function matches(a: Int32Array, b: Int32Array, effort: Effort): [number, number][] {
+  const most = Math.min(effort.editsMax, a.length + b.length)
+  /** How far each diagonal was followed, from -most - 1 on. */
+  const furthest = new Int32Array(2 * most + 3)
+  const zero = most + 1
+  const trace: Int32Array[] = []
   for (let edits = 0; edits <= most; edits++) {
-    trace.push(new Map(furthest))
+    // No more than this is in use yet.
+    trace.push(furthest.slice(zero - edits, zero + edits + 1))
     for (let k = -edits; k <= edits; k += 2) {
-      let x = isDown(furthest, k, edits) ? furthest.get(k + 1)! : furthest.get(k - 1)! + 1
+      if (effort.stepsLeft <= 0) return []
+      const begin = isDown(furthest, zero, k, edits) ? furthest[zero + k + 1]! : furthest[zero + k - 1]! + 1
+      let x = begin
       while (x < a.length && x - k < b.length && a[x] === b[x - k]) x += 1
-      furthest.set(k, x)
+      effort.stepsLeft -= 1 + x - begin
+      furthest[zero + k] = x
       if (x >= a.length && x - k >= b.length) return walkBack(trace, a.length, b.length)
     }
   }
   return []
 }
 
-const isDown = (furthest: ReadonlyMap<number, number>, k: number, edits: number): boolean =>
-  k === -edits || (k !== edits && furthest.get(k - 1)! < furthest.get(k + 1)!)
+function isDown(furthest: Int32Array, zero: number, k: number, edits: number): boolean {
+  return k === -edits || (k !== edits && furthest[zero + k - 1]! < furthest[zero + k + 1]!)
+}
 
-function walkBack(trace: readonly Map<number, number>[], endX: number, endY: number): [number, number][] {
+function walkBack(trace: readonly Int32Array[], endX: number, endY: number): [number, number][] {
   const found: [number, number][] = []
   let [x, y] = [endX, endY]
   for (let edits = trace.length - 1; edits >= 0; edits--) {
     const furthest = trace[edits]!
     const k = x - y
-    const before = isDown(furthest, k, edits) ? k + 1 : k - 1
-    const beforeX = edits === 0 ? 0 : furthest.get(before)!
+    const before = isDown(furthest, edits, k, edits) ? k + 1 : k - 1
+    const beforeX = edits === 0 ? 0 : furthest[edits + before]!
     const beforeY = edits === 0 ? 0 : beforeX - before
     while (x > beforeX && y > beforeY) {
       x -= 1
@@ -144,3 +178,35 @@ function* stretches({ a, b }: Kept): Generator<Range> {
     if (x > nextA || y > nextB) yield { fromA: nextA, toA: x, fromB: nextB, toB: y, isCommon: false }
   }
 }
+
+export type DiffSide = { text: string; isWhole: boolean; lines: readonly DiffLine[] }
+
+/**
+ * What one side has that the other has not, in words. Of a text that is cut nobody knows what stands behind: lines after
+ * the last one that both have may well be there, and the last line of all may be half a line.
+ */
+export function differenceText(side: DiffSide, other: DiffSide): string {
+  const lines = side.isWhole ? side.lines : side.lines.slice(0, -1)
+  const lastSame = lines.findLastIndex(({ isDifferent }) => !isDifferent)
+  const sure = other.isWhole ? lines : lines.slice(0, lastSame + 1)
+  const different = sure.filter(({ isDifferent }) => isDifferent).length
+  const unsure = lines.length - sure.length
+  const parts: string[] = []
+  if (different > 0)
+    parts.push(`${formatPlural(different, 'line')} that the other has not, or not like this.`)
+  else if (haveSameLines(side, other) && side.text !== other.text) parts.push('Only the line ends differ.')
+  else if (unsure === 0) parts.push('Nothing is here that the other has not.')
+  const said = parts.map((part) => (side.isWhole && other.isWhole ? part : inTheBeginning(part)))
+  if (unsure > 0) {
+    const last = unsure === 1 ? 'last line' : `last ${formatPlural(unsure, 'line')}`
+    said.push(`Whether the other has the ${last} is not seen here: it is not shown whole.`)
+  }
+  return said.join(' ')
+}
+
+function haveSameLines(side: DiffSide, other: DiffSide): boolean {
+  return [...side.lines, ...other.lines].every(({ isDifferent }) => !isDifferent)
+}
+
+const inTheBeginning = (said: string): string =>
+  `In the beginning that is shown, ${said.slice(0, 1).toLowerCase()}${said.slice(1)}`

@@ -31,6 +31,17 @@ describe('the height of a formatted message', () => {
     assert.equal(htmlHeightPx(`${unseen}<p>Hi</p>`, WIDE), htmlHeightPx('<p>Hi</p>', WIDE))
   })
 
+  test('counts what is small and not nothing', () => {
+    const text = `<p>${'word '.repeat(400)}</p>`
+    const seen = htmlHeightPx(text, WIDE)
+    const within = (style: string): number => htmlHeightPx(`<div style="${style}">${text}</div>`, WIDE)
+    assert.equal(within('font-size:0.9em'), seen)
+    assert.equal(within('max-height: 0.5em'), seen)
+    for (const nothing of ['font-size:0', 'font-size: 0px', 'color:red; max-height:0; opacity:1']) {
+      assert.equal(within(nothing), htmlHeightPx('', WIDE), nothing)
+    }
+  })
+
   test('is finite, and quick, for hostile HTML', () => {
     for (const html of [
       '<div>'.repeat(60_000),

@@ -36,7 +36,7 @@ const UNSEEN = new Set(['head', 'style', 'script', 'title', 'template', 'noscrip
 const VOID = new Set(['br', 'hr', 'img', 'input', 'meta', 'link', 'col', 'wbr', 'area', 'base'])
 const SAID_PX_MAX = 1_200
 const HIDDEN =
-  /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden|max-height\s*:\s*0|font-size\s*:\s*0)/i
+  /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden|(?:max-height|font-size)\s*:\s*0(?![.\d]))/i
 
 export function htmlHeightPx(html: string, widthPx: number): number {
   const lineCharacters = Math.max(10, (widthPx - PADDING_PX) / CHARACTER_PX)

@@ -196,6 +196,11 @@ export function dayBeginningAt(atMs: number): string | null {
   return `${year}/${two(month)}/${two(day)}`
 }
 
+/** The year of which `after:YEAR/01/01` speaks: on that day it has always been eight hours earlier there since 1970. */
+export function yearAt(atMs: number): number {
+  return new Date(atMs - 8 * HOUR_MS).getUTCFullYear()
+}
+
 /** There it is seven or eight hours earlier than in Greenwich, and clocks never change at midnight. */
 function midnightInLosAngeles({ year, month, day }: { year: number; month: number; day: number }): number {
   const midnightUtc = Date.UTC(year, month - 1, day)

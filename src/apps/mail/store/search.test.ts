@@ -9,7 +9,7 @@ import type { Query, TextField } from '../query/query.ts'
 import type { SearchOptions, SearchPage } from './contract.ts'
 import { FIELDS, generatedQuery, LABEL_IDS, WORDS } from './generated-query.suite.ts'
 import { makeShards, type TestMessage, type TestShards } from './search.suite.ts'
-import { countShards, searchShards } from './search.ts'
+import { countShards, facetShards, searchShards } from './search.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const LABELS = new Map([
@@ -92,6 +92,35 @@ const MESSAGES: TestMessage[] = [
   { id: 'm4', at: Date.UTC(2020, 3, 1), body: 'imported from a file', source: 'import', labels: ['STARRED'] },
   { id: 'm5', at: Date.UTC(2020, 4, 1), body: 'gone from the cloud: budget', deletedMs: NOW, labels: [] },
 ]
+
+test('what is counted for a year is what its dates find, also in the hours around New Year', () => {
+  const hour = (year: number, hours: number): number => Date.UTC(year, 0, 1, hours)
+  const times = [hour(1970, 0), hour(1970, 9), ...[2019, 2020, 2021].flatMap((y) => [hour(y, 7), hour(y, 8)])]
+  const shards = makeShards(times.map((at, n): TestMessage => ({ id: `m${n}`, at, body: 'letter' })))
+  try {
+    const count = (text: string): number =>
+      countShards(shards.reader, parseQuery(text, { now: NOW })).messages
+    const { years } = facetShards(shards.reader, parseQuery('letter', { now: NOW }))
+    assert.deepEqual(
+      years.map(({ value, messages }) => [value, messages]),
+      [
+        ['2021', 1],
+        ['2020', 2],
+        ['2019', 2],
+        ['2018', 1],
+        ['1970', 1],
+        ['1969', 1],
+      ],
+    )
+    for (const { value, messages } of years) {
+      const before = `before:${Number(value) + 1}/01/01`
+      const query = Number(value) < 1970 ? before : `after:${value}/01/01 ${before}`
+      assert.equal(count(`letter ${query}`), messages, value)
+    }
+  } finally {
+    shards.remove()
+  }
+})
 
 describe('every operator finds what it should', () => {
   let shards: TestShards

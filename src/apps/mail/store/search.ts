@@ -5,6 +5,7 @@
  */
 import { UsageError } from '../../../base/errors.ts'
 import { TEXT_CHARS_MAX } from '../mime/limits.ts'
+import { yearAt } from '../query/operators.ts'
 import type { Query } from '../query/query.ts'
 import type { Hints } from './catalogue.ts'
 import { type CompiledQuery, compileQuery, type Mark, type Sql } from './compiled-query.ts'
@@ -96,7 +97,7 @@ export function facetShards(source: ShardSource, query: Query, options: SearchOp
       ) as FacetRow[] | undefined
       counted += rows?.length ?? 0
       for (const row of rows ?? []) {
-        add(years!, String(new Date(row.internal_ms).getUTCFullYear()))
+        add(years!, String(yearAt(row.internal_ms)))
         const from = (JSON.parse(row.sender) as { address: string }[]).map(({ address }) =>
           address.toLowerCase(),
         )

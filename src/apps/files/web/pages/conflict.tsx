@@ -9,7 +9,6 @@ import { Card } from '../../../../../web/src/components/card.tsx'
 import { ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { Bytes, Time } from '../../../../../web/src/components/values.tsx'
-import { formatPlural } from '../../../../../web/src/format.ts'
 import { pathPart } from '../../../../../web/src/links.ts'
 import { useAction } from '../../../../../web/src/queries.ts'
 import { useTicket } from '../../../../../web/src/ticket.tsx'
@@ -18,7 +17,7 @@ import { conflictPath, filesApi } from '../api.ts'
 import { CONFLICT_KINDS, CONFLICT_STATES } from '../folder-state.ts'
 import { filesLink, folderLink } from '../links.ts'
 import { fileKeys } from '../queries.ts'
-import { type DiffLine, type TextDiff, textDiff } from '../text-diff.ts'
+import { type DiffLine, type DiffSide, differenceText, textDiff } from '../text-diff.ts'
 import '../styles/files.css'
 
 export function ConflictPage() {
@@ -49,8 +48,22 @@ export function ConflictPage() {
       {data ? (
         <div class="stack">
           <div class="versions">
-            <Version folder={name} id={id} which="here" side={data.here} lines={diff?.here} />
-            <Version folder={name} id={id} which="there" side={data.there} lines={diff?.there} />
+            <Version
+              folder={name}
+              id={id}
+              which="here"
+              side={data.here}
+              lines={diff?.here.lines}
+              difference={diff && differenceText(diff.here, diff.there)}
+            />
+            <Version
+              folder={name}
+              id={id}
+              which="there"
+              side={data.there}
+              lines={diff?.there.lines}
+              difference={diff && differenceText(diff.there, diff.here)}
+            />
           </div>
           <Decision folder={name} conflict={data} />
         </div>
@@ -70,9 +83,13 @@ function Lead({ conflict }: { conflict: ConflictDetail }) {
 const TITLES = { here: 'In the folder', there: 'In OneDrive' } as const
 
 /** Of two texts; undefined where one of them is none. */
-function diffOf({ here, there }: ConflictDetail): TextDiff | undefined {
+function diffOf({ here, there }: ConflictDetail): Record<'here' | 'there', DiffSide> | undefined {
   if (here.preview !== 'text' || there.preview !== 'text') return undefined
-  return textDiff(here.text ?? '', there.text ?? '')
+  const diff = textDiff(here.text ?? '', there.text ?? '')
+  return {
+    here: { text: here.text ?? '', isWhole: here.isWhole, lines: diff.here },
+    there: { text: there.text ?? '', isWhole: there.isWhole, lines: diff.there },
+  }
 }
 
 type VersionProps = {
@@ -82,10 +99,11 @@ type VersionProps = {
   side: ConflictSide
   /** Its text, with what is not in the other one. */
   lines: readonly DiffLine[] | undefined
+  /** The same in words. */
+  difference: string | undefined
 }
 
-function Version({ folder, id, which, side, lines }: VersionProps) {
-  const different = lines?.filter(({ isDifferent }) => isDifferent).length
+function Version({ folder, id, which, side, lines, difference }: VersionProps) {
   return (
     <Card title={TITLES[which]} class="version">
       <p class="muted small">
@@ -101,13 +119,7 @@ function Version({ folder, id, which, side, lines }: VersionProps) {
           </>
         )}
       </p>
-      {different === undefined ? null : (
-        <p class="small version-differs">
-          {different === 0
-            ? 'Nothing is here that the other has not.'
-            : `${formatPlural(different, 'line')} that the other has not, or not like this.`}
-        </p>
-      )}
+      {difference === undefined ? null : <p class="small version-differs">{difference}</p>}
       {side.preview === 'text' ? (
         <section
           class="version-text"

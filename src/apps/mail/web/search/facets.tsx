@@ -51,7 +51,11 @@ export function Facets({ facets, q, onPick }: FacetsProps) {
   )
 }
 
-const yearQuery = (year: string): string => `after:${year}/01/01 before:${Number(year) + 1}/01/01`
+/** Queries know no day before 1970, and mail of a broken clock is older. */
+function yearQuery(year: string): string {
+  const before = `before:${Number(year) + 1}/01/01`
+  return Number(year) < 1970 ? before : `after:${year}/01/01 ${before}`
+}
 const senderQuery = (address: string): string => operatorText('from', address)
 
 /** The query with one condition more; one with OR is kept together. */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase } from '../../../scripts/test-database.ts'
-import { type Clock, systemClock } from '../../base/clock.ts'
+import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { pinnedFetch } from '../../base/pinned-fetch.ts'
 import { seededRandom } from '../../base/random.ts'
 import { openVault, type Vault } from '../../base/vault.ts'
@@ -35,6 +35,17 @@ import type { AssistSettings } from './settings.ts'
 import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
 import { AssistTables } from './store/tables.ts'
+
+const UNTIL_MS = 60_000
+
+/** Fails where it does not come to pass. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = systemClock.now() + UNTIL_MS
+  while (!(await isSo())) {
+    if (systemClock.now() > endMs) throw new Error(`It did not come to pass within ${UNTIL_MS} ms: ${isSo}`)
+    await sleep(systemClock, 5)
+  }
+}
 
 export const ANN = 'ann@example.com'
 export const BOB = 'bob@example.net'

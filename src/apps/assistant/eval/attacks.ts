@@ -356,7 +356,7 @@ function sentBy(
         owner: OWNER,
         isAutomated: false,
       }
-      return [mailOf(parts, { ...checked.action, key: 'k1', context })]
+      return [mailOf(parts, { ...checked.action, key: 'k1', run: 1, context })]
     } catch (thrown) {
       if (thrown instanceof ToolRefusal) return []
       throw thrown

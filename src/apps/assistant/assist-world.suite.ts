@@ -72,6 +72,8 @@ export type AssistWorldOptions = {
   /** `off` for none. */
   provider?: 'openai-compatible' | 'off'
   dayCost?: number
+  /** Of a million tokens, both ways; models that are not named cost nothing then. */
+  prices?: Readonly<Record<string, number>>
   /** How long an answer of the model is awaited. */
   modelSeconds?: number
 }
@@ -257,7 +259,7 @@ export class AssistWorld {
 
 /** What a process needs to know of the world. */
 export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
-  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'modelSeconds'>
+  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'prices' | 'modelSeconds'>
   vault?: Vault
 }
 
@@ -315,6 +317,13 @@ export class Worker implements ActionPlace {
       model: 'sim-model',
       ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
       ...(options.dayCost === undefined && { day_tokens: 0 }),
+      ...(options.prices && {
+        prices: Object.entries({ 'sim-model': 0, ...options.prices }).map(([model, price]) => ({
+          model,
+          input: price,
+          output: price,
+        })),
+      }),
       ...(options.modelSeconds !== undefined && { timeout_seconds: options.modelSeconds }),
     })
     const accounts = await openAssistAccounts({

@@ -161,6 +161,21 @@ describe('a backlog', () => {
     })
   }
 
+  test('waits also where only an agent of the routing costs money, and is told with its cost', async () => {
+    const profiles = [{ name: 'desk', model: 'dear', tools: ['escalate'] }]
+    const routing = [{ name: 'shop', match: { sender_domain: 'shop.example' }, profile: 'desk' }]
+    const options = { prices: { dear: 15 }, settings: { backlogMax: 3 } }
+    const w = await begun(5, { ...options, accountSettings: { profiles, routing } })
+    assert.equal((await w.tables.balance(ANN)).held, 5)
+    const backlog = await backlogOf({ tables: w.tables, models: w.worker.models }, ANN)
+    assert.deepEqual([backlog.classify!.costMicros, backlog.agent!.model], [0, 'dear'])
+    assert.ok(backlog.agent!.costMicros > 0 && backlog.context!.calls === 5)
+    assert.match(backlogText(backlog), /Agents cost [\d.]+ .* at most/)
+    await w.close()
+    const unrouted = await begun(5, { ...options, accountSettings: { profiles } })
+    assert.equal((await unrouted.tables.balance(ANN)).held, 0)
+  })
+
   test('that is being found has no price yet', async () => {
     const w = await begun(5)
     const text = async () => backlogText(await backlogOf({ tables: w.tables, models: w.worker.models }, ANN))

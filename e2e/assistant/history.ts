@@ -26,6 +26,7 @@ import {
   type ThreadOf,
   undoEvent,
 } from '../../src/apps/assistant/actions.ts'
+import { callKey } from '../../src/apps/assistant/agent/run.ts'
 import {
   ANN,
   type AssistWorld,
@@ -35,7 +36,7 @@ import {
   type Worker,
 } from '../../src/apps/assistant/assist-world.suite.ts'
 import { CATEGORIES, LABELS, type LabelRole } from '../../src/apps/assistant/contract.ts'
-import { DRAFT_KEY_HEADER } from '../../src/apps/assistant/reply.ts'
+import { DRAFT_KEY_HEADER, messageIdOf } from '../../src/apps/assistant/reply.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import { asTidemarkError, UsageError } from '../../src/base/errors.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
@@ -511,13 +512,21 @@ class Run {
     const runs = await world.worker.runs.runs({ accounts: [ANN] })
     this.counts.agentRuns = runs.length
     const sends = new Set<string>()
+    const sentFor = new Map<string, number>()
     for (const run of runs) {
-      if (run.status === 'running') continue
       const steps = await world.worker.runs.steps(run.id)
+      for (const { number } of steps) {
+        const id = messageIdOf(callKey(run.key, number), { name: '', address: ANN })
+        if (ids.includes(`<${id}>`)) sentFor.set(run.message, (sentFor.get(run.message) ?? 0) + 1)
+      }
+      if (run.status === 'running') continue
       for (const { number, tool, outcome } of steps) {
         if (tool === 'send' && outcome === 'done') sends.add(`${run.id}/${number}`)
       }
     }
+    for (const [message, n] of sentFor) if (n > 1) wrong.push(`${n} mails were sent because of ${message}`)
+    if ([...sentFor.values()].reduce((sum, n) => sum + n, 0) < byAgents.length)
+      wrong.push('mail was sent that no call of an agent wanted')
     if (sends.size > byAgents.length)
       wrong.push(`${sends.size} calls say that they sent, ${byAgents.length} did`)
     return wrong

@@ -27,10 +27,15 @@ for (const [subnet, bits] of [
   inside.addSubnet(subnet, bits, 'ipv4')
 }
 for (const [subnet, bits] of [
-  ['::', 127],
+  // With an address of IPv4 in them, which a gateway connects to: as such (::a.b.c.d), translated, 6to4.
+  ['::', 96],
+  ['::ffff:0:0:0', 96],
   ['64:ff9b::', 96],
+  ['64:ff9b:1::', 48],
+  ['2002::', 16],
   ['fc00::', 7],
   ['fe80::', 10],
+  ['fec0::', 10],
   ['ff00::', 8],
 ] as const) {
   inside.addSubnet(subnet, bits, 'ipv6')

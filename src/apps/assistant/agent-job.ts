@@ -133,6 +133,7 @@ function handsOf(talk: Conversation): ThreadHands {
         text,
         madeAtMs: talk.nowMs,
         beside: await talk.beside(),
+        isGuessed: false,
       }
       await talk.commit(talk.changed({ draftKey: key, label: 'outbox' }), {
         effects: (tx) => putDraft(tx, draft),

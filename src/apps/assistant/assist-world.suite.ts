@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase } from '../../../scripts/test-database.ts'
-import { type Clock, systemClock } from '../../base/clock.ts'
+import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { pinnedFetch } from '../../base/pinned-fetch.ts'
 import { seededRandom } from '../../base/random.ts'
 import { openVault, type Vault } from '../../base/vault.ts'
@@ -36,6 +36,17 @@ import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
 import { AssistTables } from './store/tables.ts'
 
+const UNTIL_MS = 60_000
+
+/** Fails where it does not come to pass. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = systemClock.now() + UNTIL_MS
+  while (!(await isSo())) {
+    if (systemClock.now() > endMs) throw new Error(`It did not come to pass within ${UNTIL_MS} ms: ${isSo}`)
+    await sleep(systemClock, 5)
+  }
+}
+
 export const ANN = 'ann@example.com'
 export const BOB = 'bob@example.net'
 export const DATABASES = ['sqlite', 'postgres'] as const
@@ -61,6 +72,8 @@ export type AssistWorldOptions = {
   /** `off` for none. */
   provider?: 'openai-compatible' | 'off'
   dayCost?: number
+  /** Of a million tokens, both ways; models that are not named cost nothing then. */
+  prices?: Readonly<Record<string, number>>
   /** How long an answer of the model is awaited. */
   modelSeconds?: number
 }
@@ -246,7 +259,7 @@ export class AssistWorld {
 
 /** What a process needs to know of the world. */
 export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
-  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'modelSeconds'>
+  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'prices' | 'modelSeconds'>
   vault?: Vault
 }
 
@@ -304,6 +317,13 @@ export class Worker implements ActionPlace {
       model: 'sim-model',
       ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
       ...(options.dayCost === undefined && { day_tokens: 0 }),
+      ...(options.prices && {
+        prices: Object.entries({ 'sim-model': 0, ...options.prices }).map(([model, price]) => ({
+          model,
+          input: price,
+          output: price,
+        })),
+      }),
       ...(options.modelSeconds !== undefined && { timeout_seconds: options.modelSeconds }),
     })
     const accounts = await openAssistAccounts({

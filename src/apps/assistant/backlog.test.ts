@@ -10,9 +10,12 @@ import {
   type AssistWorldOptions,
   DATABASES,
   startAssistWorld,
+  until,
 } from './assist-world.suite.ts'
 import { agreeToBacklog, backlogOf, backlogText } from './backlog.ts'
 import { assistStatus, lookAtAssist, syncStateOf } from './status.ts'
+import { setActive, wantSync } from './store/accounts.ts'
+import { noteMessages } from './store/records.ts'
 
 let world: AssistWorld | undefined
 afterEach(async () => {
@@ -82,9 +85,9 @@ for (const database of DATABASES) {
       await w.settled()
       for (let n = 0; n < 5; n++) w.arrive()
       w.mailbox().expireHistory()
-      await agreeToBacklog(w.place, ANN)
+      await agreeToBacklog(w.place, ANN, { ahead: true })
       await w.settled()
-      assert.deepEqual(await w.tables.backlog(ANN, 'all'), { mails: 0, threads: 0 })
+      assert.equal((await w.tables.backlog(ANN, 'all')).mails, 0)
       for (let n = 0; n < 5; n++) w.arrive()
       w.mailbox().expireHistory()
       await w.sync()
@@ -140,20 +143,75 @@ describe('a backlog', () => {
     assert.equal((await w.tables.balance(ANN)).classified, 5)
   })
 
-  test('is agreed to by whoever asks for it while it is being found', async () => {
-    const w = await startAssistWorld(PAID)
-    world = w
-    for (let n = 0; n < 5; n++) w.arrive()
-    // The scan is at work for so long that the yes comes in the middle of it.
-    w.sim.faults.set({
-      rules: [{ do: 'latency', methods: ['messages.list'], latency: { kind: 'fixed', ms: 50 } }],
+  for (const ahead of [true, false]) {
+    test(`that is being found is ${ahead ? '' : 'not '}agreed to by a yes ${ahead ? 'ahead' : 'to what is held'}`, async () => {
+      const w = await startAssistWorld(PAID)
+      world = w
+      for (let n = 0; n < 5; n++) w.arrive()
+      // The scan is at work for so long that the yes comes in the middle of it.
+      w.sim.faults.set({
+        rules: [{ do: 'latency', methods: ['messages.list'], latency: { kind: 'fixed', ms: 50 } }],
+      })
+      await w.onboard()
+      await until(() => w.called('messages.list') >= 3)
+      await agreeToBacklog(w.place, ANN, { ahead })
+      await w.settled()
+      const { held, classified } = await w.tables.balance(ANN)
+      assert.deepEqual([held, classified], ahead ? [0, 5] : [5, 0])
     })
-    await w.onboard()
-    while (w.called('messages.list') < 3) await new Promise<void>((done) => void w.clock.timer(5, done))
-    await agreeToBacklog(w.place, ANN)
+  }
+
+  test('waits also where only an agent of the routing costs money, and is told with its cost', async () => {
+    const profiles = [{ name: 'desk', model: 'dear', tools: ['escalate'] }]
+    const routing = [{ name: 'shop', match: { sender_domain: 'shop.example' }, profile: 'desk' }]
+    const options = { prices: { dear: 15 }, settings: { backlogMax: 3 } }
+    const w = await begun(5, { ...options, accountSettings: { profiles, routing } })
+    assert.equal((await w.tables.balance(ANN)).held, 5)
+    const backlog = await backlogOf({ tables: w.tables, models: w.worker.models }, ANN)
+    assert.deepEqual([backlog.classify!.costMicros, backlog.agent!.model], [0, 'dear'])
+    assert.ok(backlog.agent!.costMicros > 0 && backlog.context!.calls === 5)
+    assert.match(backlogText(backlog), /Agents cost [\d.]+ .* at most/)
+    await w.close()
+    const unrouted = await begun(5, { ...options, accountSettings: { profiles } })
+    assert.equal((await unrouted.tables.balance(ANN)).held, 0)
+  })
+
+  test('that is being found has no price yet', async () => {
+    const w = await begun(5)
+    const text = async () => backlogText(await backlogOf({ tables: w.tables, models: w.worker.models }, ANN))
+    assert.match(await text(), /^Sorting 5 waiting messages/)
+    const more = [{ id: 'm-more', threadId: 't-more' }]
+    await w.worker.ledger.transaction((tx) => noteMessages(tx, ANN, more, w.clock.now() + 1, 'held'))
+    assert.match(await text(), /^Mail is still being counted/)
+  })
+
+  test('is not agreed to by a yes of long ago: it ends with the scan, and where the mailbox is switched off', async () => {
+    const w = await begun(0)
+    const agreed = () =>
+      w.worker.ledger.transaction((tx) =>
+        tx.get<{ n: number }>(`SELECT backlog_agreed AS n FROM assist_accounts WHERE account = ?`, [ANN]),
+      )
+    await agreeToBacklog(w.place, ANN, { ahead: true })
     await w.settled()
-    const { held, classified } = await w.tables.balance(ANN)
-    assert.deepEqual([held, classified], [0, 5])
+    assert.equal(Number((await agreed())!.n), 0)
+    const free = await startAssistWorld({})
+    try {
+      await free.onboard()
+      await free.settled()
+      await agreeToBacklog(free.place, ANN, { ahead: true })
+      await free.settled()
+      const row = await free.worker.ledger.transaction((tx) =>
+        tx.get<{ n: number }>(`SELECT backlog_agreed AS n FROM assist_accounts WHERE account = ?`, [ANN]),
+      )
+      assert.equal(Number(row!.n), 0)
+    } finally {
+      await free.close()
+    }
+    await w.worker.ledger.transaction(async (tx) => {
+      await wantSync(tx, ANN, { agrees: true, nowMs: w.clock.now() })
+      await setActive(tx, ANN, false)
+    })
+    assert.equal(Number((await agreed())!.n), 0)
   })
 })
 

@@ -4,15 +4,19 @@
  *   scan ─▶ each page of mail that nobody knew: `held`, and no job
  *        ─▶ at its end: few enough, or free, or already agreed to? ─yes─▶ `waiting`, and jobs
  *                                                                 ─no──▶ it is told, and waits for a yes
- *   yes (page, API, `--yes`) ─▶ one commit: `waiting`, and a wish for another scan, which makes the jobs
+ *   yes (page, API) ─▶ one commit: what is held now is `waiting`; and a wish for another scan, which makes the jobs
+ *   `--yes` ahead   ─▶ the same, and what the next scan finds; at its end that is over
  *
- * Mail that comes meanwhile goes its own way (history, not a scan). Nothing of this is kept but the state of messages
+ * What is held is told with its price when the scan has ended: until then it is being counted, and a yes covers only what
+ * was found. Mail that comes meanwhile goes its own way (history, not a scan). Nothing of this is kept but the state of messages
  * and one flag of the mailbox, so that a crash leads to the same question.
  */
 import { formatCount } from '../../base/format.ts'
 import { request } from '../../engine/index.ts'
-import { streamOf } from './account.ts'
+import { settingsOf, streamOf } from './account.ts'
 import { type ActionPlace, syncPayload } from './actions.ts'
+import { routedAgents } from './agent/router.ts'
+import type { Purpose } from './contract.ts'
 import type { Estimate, Models } from './models/ask.ts'
 import { wantSync } from './store/accounts.ts'
 import { releaseHeld } from './store/records.ts'
@@ -21,10 +25,15 @@ import type { AssistTables } from './store/tables.ts'
 export type Backlog = {
   mails: number
   threads: number
+  /** A scan is finding more. */
+  isBeingCounted: boolean
   /** Undefined where no model is configured. */
   classify: Estimate | undefined
-  /** Where each of them got a draft: what it costs at most. */
+  /** Where each of them got a draft, and was looked up for it: what it costs at most. */
   draft: Estimate | undefined
+  context: Estimate | undefined
+  /** Where rules gave each of them to the dearest agent, and that was asked as often as it may be. */
+  agent: Estimate | undefined
 }
 
 const MILLION = 1_000_000
@@ -35,24 +44,58 @@ export async function backlogOf(
   account: string,
   which: 'held' | 'all' = 'held',
 ): Promise<Backlog> {
-  const { mails, threads } = await tables.backlog(account, which)
-  const estimate = (purpose: 'classify' | 'draft'): Promise<Estimate | undefined> =>
+  const found = await tables.backlog(account, which)
+  const { threads } = found
+  const estimate = (purpose: Purpose): Promise<Estimate | undefined> =>
     models.estimate({ account, purpose, calls: threads })
-  return { mails, threads, classify: await estimate('classify'), draft: await estimate('draft') }
+  const row = await tables.account(account)
+  const agents = await Promise.all(
+    (row ? routedAgents(settingsOf(row)) : []).map(({ model, max_iterations }) =>
+      models.estimate({
+        account,
+        purpose: 'agent',
+        calls: threads * max_iterations,
+        model: model || undefined,
+      }),
+    ),
+  )
+  const dearest = agents.filter((one) => one !== undefined).sort((a, b) => b.costMicros - a.costMicros)
+  return {
+    ...found,
+    classify: await estimate('classify'),
+    draft: await estimate('draft'),
+    context: await estimate('context'),
+    agent: dearest[0],
+  }
 }
 
-/** What waits is sorted, whatever it costs within the caps. False where the mailbox is unknown or off. */
-export function agreeToBacklog({ engine, kinds }: ActionPlace, account: string): Promise<boolean> {
+/**
+ * What waits now is sorted, whatever it costs within the caps; `ahead`: what the next scan finds as well. False where the
+ * mailbox is unknown or off.
+ */
+export function agreeToBacklog(
+  { engine, kinds }: ActionPlace,
+  account: string,
+  { ahead = false }: { ahead?: boolean } = {},
+): Promise<boolean> {
   return engine.transaction(async (tx) => {
     const nowMs = kinds.clock.now()
-    if (!(await wantSync(tx, account, { full: true, agrees: true, nowMs }))) return false
+    if (!(await wantSync(tx, account, { full: true, agrees: ahead, nowMs }))) return false
     await releaseHeld(tx, account)
     await tx.enqueue([request(kinds.sync, syncPayload(account), { stream: streamOf(account) })])
     return true
   })
 }
 
-export function backlogText({ mails, threads, classify, draft }: Backlog): string {
+export function backlogText(backlog: Backlog): string {
+  const { mails, threads, classify, draft, context, agent } = backlog
+  if (backlog.isBeingCounted) {
+    return 'Mail is still being counted: what sorting it costs is said when that is done.'
+  }
+  const agents = agent
+    ? ` Agents cost ${priceText(agent)} at most, if rules gave all of them to the dearest one.`
+    : ''
+  if (!classify && agent) return `Sorting costs nothing.${agents}`
   if (!classify) return 'No model is configured: sorting costs nothing.'
   const { model, basis, days } = classify
   const by = basis === 'calls' ? 'by what such calls used lately' : 'by the usual length of mail'
@@ -63,8 +106,9 @@ export function backlogText({ mails, threads, classify, draft }: Backlog): strin
         ? `; ${days} days with the cap`
         : ''
   const count = (n: number, word: string): string => `${formatCount(n)} ${word}${n === 1 ? '' : 's'}`
-  const drafts = draft ? ` Drafts come on top: ${priceText(draft)} if each of them needed one.` : ''
-  return `Sorting ${count(mails, 'waiting message')} in ${count(threads, 'thread')} with ${model} costs about ${priceText(classify)}, ${by}${when}.${drafts}`
+  const lookUps = context ? `, and ${priceText(context)} for what they are looked up with` : ''
+  const drafts = draft ? ` Drafts come on top: ${priceText(draft)} if each of them needed one${lookUps}.` : ''
+  return `Sorting ${count(mails, 'waiting message')} in ${count(threads, 'thread')} with ${model} costs about ${priceText(classify)}, ${by}${when}.${drafts}${agents}`
 }
 
 function priceText({ costMicros, inputTokens, outputTokens }: Estimate): string {

@@ -255,13 +255,16 @@ export class Conversation {
     const isNoted = draft.state === 'intended'
     const message = byMessage ?? byKey ?? (isNoted ? await this.#since(draft) : await this.#byDraftId(draft))
     if (!message) return undefined
+    const isShown = !isNoted || byKey !== undefined || message.messageId.includes(this.#ownId(draft))
+    const isGuessed = draft.isGuessed || !isShown
     const isOurs = draft.messageId === null || message.id === draft.messageId
     const isSame =
       isOurs &&
+      !isGuessed &&
       draft.state !== 'edited' &&
       message.attachments.length === 0 &&
       textHashOf(message.text) === draft.textHash
-    return { draft, message, isSame }
+    return { draft, message, isSame, isGuessed }
   }
 
   #liveDrafts(): VisibleMessage[] {
@@ -288,7 +291,7 @@ export class Conversation {
   /**
    * A draft that came into the conversation after ours was noted, and perhaps made: ours, in the words of the user, or
    * one that they began themselves meanwhile. Either way it is the answer that they are at work on. Of several, the one
-   * that still has our Message-ID, or our mark, is ours.
+   * that still has our Message-ID is ours, and one with our mark may be.
    */
   async #since({ key, beside }: DraftRow): Promise<VisibleMessage | undefined> {
     const { drafts, rows } = await this.#strangers()
@@ -296,18 +299,21 @@ export class Conversation {
     const ids = await draftIds(this.account, this.signal)
     const others = new Set([...beside, ...rows.map(({ draftId }) => draftId)])
     const since = drafts.filter(({ id }) => ids.has(id) && !others.has(ids.get(id)!))
-    const own = messageIdOf(key, this.account.owner)
     return (
-      since.find(({ messageId }) => messageId.includes(own)) ??
+      since.find(({ messageId }) => messageId.includes(this.#ownId({ key }))) ??
       since.findLast(({ text }) => splitAtMarker(text) !== undefined) ??
       since.at(-1)
     )
   }
 
+  #ownId({ key }: Pick<DraftRow, 'key'>): string {
+    return messageIdOf(key, this.account.owner)
+  }
+
   /** The row of a draft that the user has made theirs: with all by which it is found again. */
-  async takenOver({ draft, message }: FoundDraft): Promise<DraftRow> {
+  async takenOver({ draft, message, isGuessed }: FoundDraft): Promise<DraftRow> {
     const draftId = draft.draftId ?? (await draftIds(this.account, this.signal)).get(message.id) ?? null
-    return { ...draft, state: 'edited', draftId, messageId: message.id, text: message.text }
+    return { ...draft, state: 'edited', draftId, messageId: message.id, text: message.text, isGuessed }
   }
 
   async #byDraftId({ draftId }: DraftRow): Promise<VisibleMessage | undefined> {
@@ -321,11 +327,13 @@ export class Conversation {
    * To the trash, from where it can be taken back. One that is gone already is fine; one that the user has edited since
    * it was looked at has another message, and is answered with: it stays.
    */
-  async trash({ draft, message }: FoundDraft): Promise<FoundDraft | undefined> {
+  async trash(found: FoundDraft): Promise<FoundDraft | undefined> {
+    const { draft, message } = found
+    if (found.isGuessed) return found
     if (await this.#asked(() => this.account.client.trash(message.id, { signal: this.signal })))
       return undefined
     const now = await this.#byDraftId(draft)
-    return now && { draft, message: now, isSame: false }
+    return now && { ...found, message: now, isSame: false }
   }
 
   /** Drafts of ours that nobody has touched go to the trash; answers with their keys. What was edited stays. */
@@ -347,7 +355,8 @@ export class Conversation {
 
 export type EventText = { what: string; why: string; by?: Actor; canUndo?: boolean }
 
-export type FoundDraft = { draft: DraftRow; message: VisibleMessage; isSame: boolean }
+/** `guessed`: nothing shows that we have made it, and the user may have: it is never put away. */
+export type FoundDraft = { draft: DraftRow; message: VisibleMessage; isSame: boolean; isGuessed: boolean }
 
 export function isLiveDraft({ isDraft, labelIds }: VisibleMessage): boolean {
   return isDraft && !labelIds.includes('TRASH')

@@ -11,7 +11,8 @@
  *
  * A crash anywhere between two of these leads to the same draft. What the user has edited is theirs: it is neither
  * overwritten nor trashed, but where a rework of our draft asks for it, and then only after the new one is there. A draft
- * that we did not write, or that has attachments, always stays.
+ * that is not shown to be ours (by its key, our Message-ID, or an id that Gmail gave us), or that has attachments, always
+ * stays.
  */
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
 import type { Outcome } from '../../engine/index.ts'
@@ -151,6 +152,7 @@ async function write(
     text,
     madeAtMs: talk.nowMs,
     beside,
+    isGuessed: false,
   }
   const next = talk.changed({
     draftKey: key,
@@ -253,9 +255,14 @@ async function make(
   const reply = { answered, owner, text, key, nowMs: talk.nowMs }
   const { made, isAdopted } = await putIntoGmail(talk, { draft, isNoted, raw: replyMime(reply) })
   const { trashed, edited } = await talk.trashUntouched(draft.key)
+  const theirs: DraftRow[] = []
   let kept = edited.find((found) => !isGivenBack(record, found))
   for (const found of edited) {
     if (found === kept || found.message.attachments.length > 0) continue
+    if (found.isGuessed) {
+      theirs.push(found.draft)
+      continue
+    }
     const left = await talk.trash(found)
     if (left) kept = left
     else trashed.push(found.draft)
@@ -275,6 +282,7 @@ async function make(
     {
       effects: async (tx) => {
         for (const one of trashed) await setDraftState(tx, one, 'trashed')
+        for (const one of theirs) await setDraftState(tx, one, 'gone')
         await putDraft(tx, made)
       },
       event: { what: order?.kind === 'rework' ? 'draft-reworked' : 'draft-created', why: whyOf(record) },

@@ -1,7 +1,6 @@
 /** Drafts are made once, reworked at most three times, and followed to their end: sent, discarded or edited. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { sleep, systemClock } from '../../base/clock.ts'
 import { editDraft, orderDraft, orderRework, requestSync, undoEvent } from './actions.ts'
 import {
   ANN,
@@ -10,6 +9,7 @@ import {
   DATABASES,
   edit,
   startAssistWorld,
+  until,
 } from './assist-world.suite.ts'
 import { DRAFT_KEY_HEADER } from './reply.ts'
 
@@ -67,7 +67,7 @@ async function madeUnheard(
   before(w, thread)
   await requestSync(w.place, ANN)
   const isMade = (): boolean => w.drafts(thread).some(({ raw }) => raw.includes(DRAFT_KEY_HEADER))
-  while (!isMade()) await sleep(systemClock, 5)
+  await until(isMade)
   const go = async (): Promise<void> => {
     w.sim.faults.set({ rules: [] })
     await w.settled()
@@ -99,6 +99,38 @@ describe('a draft that was made and not written down, and edited by the user bef
       assert.deepEqual([record.status, await w.labelsOn(thread)], ['drafted', ['outbox']])
       const [row, ...rows] = await w.tables.drafts(ANN, thread)
       assert.deepEqual([row!.state, row!.draftId, row!.key, rows], ['edited', id, record.draftKey, []])
+    })
+  }
+
+  for (const mark of ['', '✂️']) {
+    test(`may be a letter that only the user wrote, and is never put away: by the mark "${mark}"`, async () => {
+      const w = await begun()
+      w.sim.faults.set({
+        rules: [
+          { do: 'reset', when: 'before', methods: ['drafts.create'], max: 1 },
+          { do: 'throttle', methods: ['threads.get'], skip: 1, retryAfterSeconds: 0.01 },
+        ],
+      })
+      const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+      await requestSync(w.place, ANN)
+      await until(() => w.called('drafts.create') > 0)
+      const raw = Buffer.from(`To: bob@example.net\r\nSubject: Re: x\r\n\r\n${mark}\r\nMy own letter.`)
+      const { id: own } = w.mailbox().createDraft({ raw, threadId: thread })
+      w.sim.faults.set({ rules: [] })
+      await w.settled()
+      await w.sync()
+      assert.deepEqual(
+        w.drafts(thread).map(({ id }) => id),
+        [own],
+      )
+      for (let n = 0; n < 2; n++) {
+        await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+        await w.settled()
+        await w.sync(ANN, { full: true })
+        const there = w.drafts(thread)
+        assert.match(there.find(({ id }) => id === own)!.text, /My own letter\./)
+        assert.equal(there.length, 2)
+      }
     })
   }
 
@@ -304,7 +336,7 @@ describe('a rework', () => {
     const [before] = w.drafts(thread)
     w.sim.faults.set({ rules: [{ do: 'throttle', methods: ['messages.trash'], retryAfterSeconds: 0.01 }] })
     await orderRework(w.place, { account: ANN, thread }, 'Shorter')
-    while (w.drafts(thread).length < 2) await sleep(systemClock, 5)
+    await until(() => w.drafts(thread).length >= 2)
     edit(w, before!, 'I am at it myself.')
     w.sim.faults.set({ rules: [] })
     await w.settled()

@@ -57,7 +57,7 @@ export type AskModels = {
     signal: AbortSignal
   }): Promise<{ value: T | undefined; text: string; model: string; costMicros: number; callId: number }>
   /** Whether sorting and drafting may cost money. */
-  mayCost(): boolean
+  mayCost(agentModels: readonly string[]): boolean
   /** Names the settings and the cap with which it is asked: what was refused for good may be taken with others. */
   fingerprint(account: string): Promise<string>
 }

@@ -15,6 +15,7 @@ import type { HistoryRecord } from '../../cloud/gmail/client.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { Lane } from '../../ledger/contract.ts'
 import type { AssistAccount } from './account.ts'
+import { routedAgents } from './agent/router.ts'
 import { LABELS } from './contract.ts'
 import { draftIds } from './conversation.ts'
 import type { AssistKinds, SyncPayload } from './jobs.ts'
@@ -188,7 +189,7 @@ async function scanInbox(
   labelled: ReadonlySet<string>,
 ): Promise<void> {
   const { settings, clock, tables } = kinds
-  const free = !kinds.models.mayCost()
+  const free = !kinds.models.mayCost(routedAgents(account.settings).map(({ model }) => model))
   const query = `in:inbox newer_than:${settings.scanDays}d`
   let pageToken: string | undefined
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -224,8 +225,6 @@ async function scanInbox(
   }
   if (pageToken !== undefined) throw endless('inbox')
   // What goes on its way here gets its jobs with what else was left behind.
-  const { held } = await tables.balance(account.name)
-  if (free && held === 0) return
   await job.commit({
     effects: (tx) => decideBacklog(tx, account.name, { free, max: settings.backlogMax }),
   })

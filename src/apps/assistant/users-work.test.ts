@@ -9,6 +9,7 @@ import {
   type AssistWorldOptions,
   edit,
   startAssistWorld,
+  until,
 } from './assist-world.suite.ts'
 
 let world: AssistWorld | undefined
@@ -59,14 +60,6 @@ function numbering(isDown: () => number | undefined = () => undefined): { asked:
     return { json: Object.fromEntries(fieldsOf(question).map((name) => [name, text])) }
   }
   return { asked, script }
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const endMs = Date.now() + 20_000
-  while (!(await holds())) {
-    assert.ok(Date.now() < endMs, 'it did not come to pass')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
 }
 
 const WITH_FILE = [

@@ -1,10 +1,10 @@
 /** Agents from the mail that comes to the draft that waits: simulated Gmail and model over HTTP, a real engine and ledger. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { sleep, systemClock } from '../../../base/clock.ts'
+import type { FaultsInput } from '../../../sim/fault-rules.ts'
 import type { SimOptions } from '../../../sim/start.ts'
-import { requestSync } from '../actions.ts'
-import { ANN, type AssistWorld, bodyOf, DATABASES, startAssistWorld } from '../assist-world.suite.ts'
+import { reclassify, requestSync } from '../actions.ts'
+import { ANN, type AssistWorld, bodyOf, DATABASES, startAssistWorld, until } from '../assist-world.suite.ts'
 import { SENDS_PER_DAY_MAX } from '../sending.ts'
 import { agentProfile } from './profiles.ts'
 
@@ -15,6 +15,7 @@ const DESK = {
 }
 
 type Script = NonNullable<NonNullable<SimOptions['models']>['script']>
+type FaultRules = NonNullable<FaultsInput['rules']>
 type Asked = Parameters<Script>[0]
 type Said = NonNullable<ReturnType<Script>>
 
@@ -147,6 +148,12 @@ function sentMail(w: AssistWorld): string[] {
   return messages.map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
 }
 
+/** Of what was sent or not, in the history. */
+async function told(w: AssistWorld): Promise<string[]> {
+  const whats = (await w.tables.events(ANN, {})).map(({ what }) => what)
+  return whats.filter((what) => /^agent-(?:sent|kept|lost)$/.test(what))
+}
+
 async function codesOf(w: AssistWorld): Promise<string[]> {
   const [run] = await w.worker.runs.runs({ accounts: [ANN] })
   return (await w.worker.runs.steps(run!.id)).filter(({ tool }) => tool === 'send').map(({ code }) => code)
@@ -174,70 +181,142 @@ for (const database of DATABASES) {
         },
       ))
 
-    for (const method of ['drafts.create', 'drafts.send', 'drafts.get'] as const) {
-      for (const when of ['before', 'after'] as const) {
-        test(`sends once where the process is cut off ${when} ${method}`, () =>
-          withWorld({ database, script: agentSays(sends(BOB), ends), profile: SENDER }, async (w) => {
-            // The second rule has the calls of a repetition cut off as well.
-            const lost = { do: 'reset' as const, when, max: 2 }
-            w.sim.faults.set({
-              rules: [
-                { ...lost, methods: [method] },
-                { do: 'reset', when: 'after', methods: ['drafts.send'], max: 1 },
-              ],
-            })
-            fromShop(w)
-            await w.sync()
-            assert.equal(sentMail(w).length, 1)
-            const [run] = await w.worker.runs.runs({ accounts: [ANN] })
-            assert.equal(run!.status, 'completed')
-            assert.deepEqual(await codesOf(w), [''])
-            assert.deepEqual(w.mailbox().listDrafts({ maxResults: 10 }).drafts, [])
-          }))
-      }
+    const cuts = (['drafts.create', 'drafts.send', 'drafts.get'] as const).flatMap((method) =>
+      (['before', 'after'] as const).map((when) => ({ method, when })),
+    )
+    for (const { method, when } of cuts) {
+      // What was not made cannot be told from what was made unheard, and sent by the user since: it is not made again.
+      const isLost = method === 'drafts.create' && when === 'before'
+      test(`sends ${isLost ? 'nothing' : 'once'} where the process is cut off ${when} ${method}`, () =>
+        withWorld({ database, script: agentSays(sends(BOB), ends), profile: SENDER }, async (w) => {
+          // The second rule has the calls of a repetition cut off as well.
+          const lost = { do: 'reset' as const, when, max: 2 }
+          w.sim.faults.set({
+            rules: [
+              { ...lost, methods: [method] },
+              { do: 'reset', when: 'after', methods: ['drafts.send'], max: 1 },
+            ],
+          })
+          fromShop(w)
+          await w.sync()
+          assert.equal(sentMail(w).length, isLost ? 0 : 1)
+          const [run] = await w.worker.runs.runs({ accounts: [ANN] })
+          assert.equal(run!.status, 'completed')
+          assert.deepEqual(await codesOf(w), [isLost ? 'send-lost' : ''])
+          assert.deepEqual(await told(w), [isLost ? 'agent-lost' : 'agent-sent'])
+          assert.deepEqual(w.mailbox().listDrafts({ maxResults: 10 }).drafts, [])
+        }))
     }
+
+    test('sends once for a message, however often that is sorted again', () =>
+      withWorld({ database, script: agentSays(sends(BOB), ends), profile: SENDER }, async (w) => {
+        const { threadId: thread } = fromShop(w)
+        await w.sync()
+        for (let n = 0; n < 2; n++) {
+          await reclassify(w.place, { account: ANN, thread })
+          await w.settled()
+        }
+        const runs = await w.worker.runs.runs({ accounts: [ANN] })
+        assert.deepEqual([runs.length, sentMail(w).length, await codesOf(w)], [3, 1, ['send-again']])
+      }))
   })
 }
 
 describe('mail of an agent', () => {
-  /** Sending fails once; before it is tried again, the user does something with what is a draft by then. */
+  const AMY = 'amy@owner.example'
+
+  /** A call fails once; before it is tried again, the user does something with what is a draft by then. */
   const meanwhile = (
+    cut: { faults: FaultRules; until: string },
     act: (w: AssistWorld, draft: string) => void,
     check: (w: AssistWorld) => Promise<void>,
   ) =>
+    withWorld(
+      {
+        script: agentSays(sends(BOB), sends(BOB), sends(AMY), ends),
+        profile: { ...SENDER, send_to: [BOB, AMY] },
+      },
+      async (w) => {
+        w.sim.faults.set({ rules: cut.faults })
+        fromShop(w)
+        await requestSync(w.place, ANN)
+        await until(
+          () => w.called(cut.until) > 0 && w.mailbox().listDrafts({ maxResults: 1 }).drafts.length > 0,
+        )
+        act(w, w.mailbox().listDrafts({ maxResults: 10 }).drafts[0]!.id)
+        w.sim.faults.set({ rules: [] })
+        await w.settled()
+        await check(w)
+      },
+    )
+  const unsent = {
+    faults: [
+      { do: 'reset', when: 'before', methods: ['drafts.send'], max: 1 },
+      { do: 'throttle', methods: ['drafts.get'], skip: 1, retryAfterSeconds: 0.01 },
+    ] satisfies FaultRules,
+    until: 'drafts.send',
+  }
+  const unheard = {
+    faults: [
+      { do: 'reset', when: 'after', methods: ['drafts.create'], max: 1 },
+      { do: 'throttle', methods: ['drafts.list'], retryAfterSeconds: 0.01 },
+    ] satisfies FaultRules,
+    until: 'drafts.create',
+  }
+  const edits: [what: string, mime: string][] = [
+    ['other words', `To: ${BOB}\r\nSubject: A message for you\r\n\r\nmy own words`],
+    [
+      'a blind copy',
+      `To: ${BOB}\r\nBcc: x@x.example\r\nSubject: A message for you\r\n\r\nPlease look at parcel 7.`,
+    ],
+    ['a subject', `To: ${BOB}\r\nSubject: Not ready\r\n\r\nPlease look at parcel 7.`],
+    ['nothing new yet', `To: ${BOB}\r\nSubject: A message for you\r\n\r\nPlease look at parcel 7.`],
+  ]
+  for (const [what, mime] of edits) {
+    test(`that the user takes over as a draft, with ${what}, is theirs: neither it nor another is sent`, () =>
+      meanwhile(
+        unsent,
+        (w, id) => w.mailbox().updateDraft(id, { raw: Buffer.from(mime) }),
+        async (w) => {
+          assert.deepEqual(await codesOf(w), ['send-kept', 'send-again', 'send-again'])
+          assert.deepEqual([sentMail(w), await told(w)], [[], ['agent-kept']])
+          assert.equal(w.mailbox().listDrafts({ maxResults: 10 }).drafts.length, 1)
+        },
+      ))
+  }
+
+  for (const [what, cut] of Object.entries({ unsent, unheard })) {
+    test(`that the user throws away while it is ${what} is not made again, and no other is sent`, () =>
+      meanwhile(
+        cut,
+        (w, id) => w.mailbox().deleteDraft(id),
+        async (w) => {
+          assert.deepEqual(await codesOf(w), ['send-lost', 'send-again', 'send-again'])
+          assert.deepEqual([sentMail(w), await told(w)], [[], ['agent-lost']])
+          assert.deepEqual(w.mailbox().listDrafts({ maxResults: 10 }).drafts, [])
+        },
+      ))
+
+    test(`that the user sends while it is ${what} is not sent again`, () =>
+      meanwhile(
+        cut,
+        (w, id) => void w.mailbox().sendDraft(id),
+        async (w) => {
+          assert.equal(sentMail(w).length, 1)
+          assert.deepEqual(await told(w), ['agent-sent'])
+        },
+      ))
+  }
+
+  test('whose draft Gmail refused to make is made later', () =>
     withWorld({ script: agentSays(sends(BOB), ends), profile: SENDER }, async (w) => {
       w.sim.faults.set({
-        rules: [
-          { do: 'reset', when: 'before', methods: ['drafts.send'], max: 1 },
-          { do: 'throttle', methods: ['drafts.get'], retryAfterSeconds: 0.01 },
-        ],
+        rules: [{ do: 'throttle', methods: ['drafts.create'], retryAfterSeconds: 0.01, max: 3 }],
       })
       fromShop(w)
-      await requestSync(w.place, ANN)
-      while (w.called('drafts.get') === 0) await sleep(systemClock, 5)
-      act(w, w.mailbox().listDrafts({ maxResults: 10 }).drafts[0]!.id)
-      w.sim.faults.set({ rules: [] })
-      await w.settled()
-      await check(w)
-    })
-
-  test('that the user takes over as a draft is theirs, and is not sent', () =>
-    meanwhile(
-      (w, id) => w.mailbox().updateDraft(id, { raw: Buffer.from(`To: ${BOB}\r\n\r\nmy own words`) }),
-      async (w) => {
-        assert.deepEqual([sentMail(w), await codesOf(w)], [[], ['send-kept']])
-        assert.equal(w.mailbox().listDrafts({ maxResults: 10 }).drafts.length, 1)
-      },
-    ))
-
-  test('that the user throws away is neither sent nor made again', () =>
-    meanwhile(
-      (w, id) => w.mailbox().deleteDraft(id),
-      async (w) => {
-        assert.deepEqual([sentMail(w), await codesOf(w)], [[], ['send-lost']])
-        assert.deepEqual(w.mailbox().listDrafts({ maxResults: 10 }).drafts, [])
-      },
-    ))
+      await w.sync()
+      assert.deepEqual([sentMail(w).length, await codesOf(w)], [1, ['']])
+    }))
 
   test('is not there for a profile that names nobody, and profiles name addresses and nothing else', () =>
     withWorld(

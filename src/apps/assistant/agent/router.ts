@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { oneLine } from '../../../app/plain-text.ts'
 import type { VisibleMessage } from '../contract.ts'
 import { originalSender } from './preprocess.ts'
+import { type AgentProfile, agentProfiles } from './profiles.ts'
 
 const VALUES_MAX = 100
 const text = z.string().trim().min(1).max(320)
@@ -54,6 +55,13 @@ export const routingRule = z
 export type RoutingRule = z.output<typeof routingRule>
 
 export const routingRules = z.array(routingRule).max(200)
+
+/** The agents that mail can come to: what they ask costs, too. */
+export function routedAgents(settings: { routing: unknown; profiles: unknown }): AgentProfile[] {
+  const rules = routingRules.safeParse(settings.routing).data ?? []
+  const names = new Set(rules.map(({ profile }) => profile))
+  return (agentProfiles.safeParse(settings.profiles).data ?? []).filter(({ name }) => names.has(name))
+}
 
 export type Routed = { route: 'pipeline' } | { route: 'agent'; profile: string; rule: string }
 

@@ -12,7 +12,7 @@ export const assistSync: SyncPart = {
     begin: async (source) => {
       const { engine, assist } = assistRuntime(runtime)
       const place = { engine, kinds: assist.kinds }
-      if (options.yes === true) await agreeToBacklog(place, source.name)
+      if (options.yes === true) await agreeToBacklog(place, source.name, { ahead: true })
       else if (options.full === true) await requestSync(place, source.name, { full: true })
       else await sources.begin(source)
     },

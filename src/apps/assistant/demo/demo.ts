@@ -79,7 +79,7 @@ async function connect({ engine, accounts, vault, assist }: AssistRuntime, addre
     try {
       await onboard({ engine, kinds: assist.kinds, accounts, vault }, address)
       // The money is simulated, too.
-      await agreeToBacklog({ engine, kinds: assist.kinds }, address)
+      await agreeToBacklog({ engine, kinds: assist.kinds }, address, { ahead: true })
       return
     } catch (thrown) {
       const { kind } = asTidemarkError(thrown)

@@ -443,6 +443,23 @@ for (const home of [fileHome(), postgresHome()]) {
       assert.equal(await models.estimate(about), undefined)
     })
 
+    test('what may cost money is known of every purpose, and of the models of agents', async () => {
+      const prices = [
+        { model: 'dear', input: 15, output: 75 },
+        { model: 'sim-model', input: 0, output: 0 },
+      ]
+      const { models, settings } = await open({ agent_model: 'dear', prices })
+      assert.deepEqual([models.mayCost([]), models.mayCost(['sim-model'])], [false, false])
+      assert.deepEqual([models.mayCost(['']), models.mayCost(['dear'])], [true, true])
+      const about = { account: ANN, purpose: 'agent' as const, calls: 10 }
+      assert.ok((await models.estimate(about))!.costMicros > 0)
+      assert.equal((await models.estimate({ ...about, model: 'sim-model' }))!.costMicros, 0)
+      settings.context_model = 'dear'
+      assert.equal(models.mayCost([]), true)
+      settings.provider = 'off'
+      assert.equal(models.mayCost(['dear']), false)
+    })
+
     test('settings that change are taken over by the next call', async () => {
       const { models, settings } = await open()
       await models.ask(question())

@@ -96,9 +96,11 @@ export type Models = {
     purpose: Purpose
     calls: number
     chars?: number
+    /** Instead of the purpose's own. */
+    model?: string | undefined
   }): Promise<Estimate | undefined>
-  /** Whether sorting and drafting may cost money. */
-  mayCost(): boolean
+  /** Whether sorting and drafting may cost money, or agents with these models; '' is the one for agents. */
+  mayCost(agentModels: readonly string[]): boolean
   /** Names the settings and the cap with which it is asked, and tells nothing of them. */
   fingerprint(account: string): Promise<string>
   status(account: string): Promise<ModelsStatus>
@@ -154,11 +156,14 @@ export function openModels({ place, store, capOf }: ModelsInput): Models {
   return {
     ask: (question) => ask({ settings: settings(), store, client, capFor, vault: place.vault }, question),
     estimate: (about) => estimate({ settings: settings(), store, capFor }, about),
-    mayCost: () =>
-      (['classify', 'draft'] as const).some((purpose) => {
-        const model = modelFor(settings(), purpose)
-        return model !== undefined && mayCost(settings(), model)
-      }),
+    mayCost: (agentModels) => {
+      if (settings().provider === 'off') return false
+      const usual = (['classify', 'draft', 'context'] as const).map((purpose) =>
+        modelFor(settings(), purpose),
+      )
+      const agents = agentModels.map((model) => model || modelFor(settings(), 'agent'))
+      return [...usual, ...agents].some((model) => model !== undefined && mayCost(settings(), model))
+    },
     async fingerprint(account) {
       const text = JSON.stringify([settings(), await capFor(account)])
       return createHash('sha256').update(text).digest('hex').slice(0, 16)
@@ -394,10 +399,11 @@ function sealedTranscript<T>(
 
 async function estimate(
   { settings, store, capFor }: Pick<Tools, 'settings' | 'store' | 'capFor'>,
-  about: { account: string; purpose: Purpose; calls: number; chars?: number },
+  about: Parameters<Models['estimate']>[0],
 ): Promise<Estimate | undefined> {
   const { account, purpose, calls } = about
-  const model = modelFor(settings, purpose)
+  const own = modelFor(settings, purpose)
+  const model = settings.provider === 'off' ? undefined : (about.model ?? own)
   if (model === undefined) return undefined
   const usual = await store.usual(account, purpose)
   const each = usual ?? {

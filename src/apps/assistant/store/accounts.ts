@@ -90,7 +90,10 @@ export async function dropPush(tx: Tx, account: string): Promise<void> {
 /** Where it is on again, a scan finds what was left lying. */
 export async function setActive(tx: Tx, account: string, active: boolean): Promise<void> {
   const also = active ? ', full_wanted = full_wanted + 1, sync_wanted = sync_wanted + 1' : ''
-  await tx.run(`UPDATE assist_accounts SET active = ?${also} WHERE account = ?`, [active ? 1 : 0, account])
+  await tx.run(`UPDATE assist_accounts SET active = ?, backlog_agreed = 0${also} WHERE account = ?`, [
+    active ? 1 : 0,
+    account,
+  ])
 }
 
 /** A sync that is under way looks again before it ends. `false` where the mailbox was not onboarded, or is not active. */

@@ -87,6 +87,8 @@ export type DraftRow = {
    * Null where nobody looked.
    */
   beside: readonly string[] | null
+  /** Found where ours was noted, and not shown to be ours. */
+  isGuessed: boolean
 }
 
 /** `assistant`: by itself. `user`: in Gmail, or on a page. */
@@ -233,11 +235,11 @@ export async function settleMessages(
 
 export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
   await tx.run(
-    `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at, beside)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at, beside, guessed)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (account, draft_key) DO UPDATE SET state = excluded.state, text_hash = excluded.text_hash,
        draft_id = excluded.draft_id, message = excluded.message, draft_text = excluded.draft_text,
-       beside = excluded.beside`,
+       beside = excluded.beside, guessed = excluded.guessed`,
     [
       draft.account,
       draft.key,
@@ -250,6 +252,7 @@ export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
       draft.text,
       draft.madeAtMs,
       draft.beside && JSON.stringify(draft.beside),
+      draft.isGuessed ? 1 : 0,
     ],
   )
 }

@@ -82,5 +82,13 @@ export function assistSchema(dialect: Tx['dialect']): string[][] {
       `CREATE INDEX assist_sends_time ON assist_sends(account, noted_at)`,
       `CREATE INDEX assist_messages_held ON assist_messages(account, thread) WHERE state = 'held'`,
     ],
+    [
+      `ALTER TABLE assist_drafts ADD COLUMN guessed ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE assist_sends ADD COLUMN run ${int}`,
+      `ALTER TABLE assist_sends ADD COLUMN about ${text}`,
+      `ALTER TABLE assist_sends ADD COLUMN message ${text}`,
+      `CREATE INDEX assist_sends_about ON assist_sends(account, about)`,
+      `CREATE INDEX assist_sends_run ON assist_sends(account, run)`,
+    ],
   ]
 }

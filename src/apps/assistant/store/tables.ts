@@ -168,14 +168,22 @@ export class AssistTables {
   }
 
   /** How much is on its way, or waits for a yes. */
-  async backlog(account: string, which: 'held' | 'all'): Promise<{ mails: number; threads: number }> {
+  async backlog(account: string, which: 'held' | 'all'): Promise<FoundBacklog> {
     const states = which === 'held' ? `= 'held'` : `IN ('waiting', 'held')`
-    const row = await this.#get<{ mails: number; threads: number }>(
-      `SELECT COUNT(*) AS mails, COUNT(DISTINCT thread) AS threads FROM assist_messages
+    const row = await this.#get<{ mails: number; threads: number; seen_at: number; full_at: number }>(
+      `SELECT COUNT(*) AS mails, COUNT(DISTINCT thread) AS threads,
+         MAX(CASE WHEN state = 'held' THEN seen_at END) AS seen_at,
+         (SELECT full_at FROM assist_accounts WHERE account = ?) AS full_at
+       FROM assist_messages
        WHERE account = ? AND state ${states}`,
-      [account],
+      [account, account],
     )
-    return { mails: Number(row?.mails ?? 0), threads: Number(row?.threads ?? 0) }
+    return {
+      mails: Number(row?.mails ?? 0),
+      threads: Number(row?.threads ?? 0),
+      // Only a scan holds mail: what was held after the last one had ended is of one that has not.
+      isBeingCounted: Number(row?.seen_at ?? -1) > Number(row?.full_at ?? -1),
+    }
   }
 
   /** Threads with messages on their way, a page in the order of threads. */
@@ -423,8 +431,14 @@ function recordOf(row: RawRecord): ThreadRecord {
   }
 }
 
+type FoundBacklog = { mails: number; threads: number; isBeingCounted: boolean }
+
 type RawDraft = Record<'account' | 'draft_key' | 'thread' | 'text_hash' | 'answered' | 'draft_text', string> &
-  Record<'draft_id' | 'message' | 'beside', string | null> & { state: DraftState; made_at: number }
+  Record<'draft_id' | 'message' | 'beside', string | null> & {
+    state: DraftState
+    made_at: number
+    guessed: number
+  }
 
 function draftOf(row: RawDraft): DraftRow {
   return {
@@ -439,6 +453,7 @@ function draftOf(row: RawDraft): DraftRow {
     text: row.draft_text,
     madeAtMs: Number(row.made_at),
     beside: row.beside === null ? null : (JSON.parse(row.beside) as string[]),
+    isGuessed: Number(row.guessed) === 1,
   }
 }
 

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
-import { checkedAddresses } from '../../../../base/pinned-fetch.ts'
+import { checkedAddresses, type PinnedFetch, pinnedFetch } from '../../../../base/pinned-fetch.ts'
 import { type ActionGrant, checkAction } from '../../guard/actions.ts'
 import { agentProfile } from '../profiles.ts'
 import { ToolRefusal } from '../tool.ts'
@@ -13,8 +16,9 @@ type Answer = Response | (() => Response | Promise<Response>)
 /** By address; what is not there is not to be asked. */
 function web(
   pages: Record<string, Answer>,
-  { addresses = async (_host: string): Promise<readonly string[]> => [PUBLIC] } = {},
+  options: { addresses?: (host: string) => Promise<readonly string[]>; fetch?: PinnedFetch } = {},
 ) {
+  const { addresses = async () => [PUBLIC] } = options
   const { http } = agentProfile.parse({
     name: 'a',
     http: [
@@ -35,6 +39,7 @@ function web(
     grant,
     // As the connection does it: looked up, checked, and then asked.
     web: async (url, init) => {
+      if (options.fetch) return options.fetch(url, init)
       await checkedAddresses(new URL(url).hostname, { resolve: addresses })
       asked.push({ url, init })
       const page = pages[url]
@@ -167,6 +172,11 @@ describe('reading the web', () => {
       '::ffff:127.0.0.1',
       '::ffff:a9fe:a9fe',
       '64:ff9b::a9fe:a9fe',
+      '64:ff9b:1::a9fe:a9fe',
+      '2002:a9fe:a9fe::',
+      'fec0::1',
+      '::169.254.169.254',
+      '::ffff:0:169.254.169.254',
       'no address',
     ]
     for (const address of inside) {
@@ -179,16 +189,35 @@ describe('reading the web', () => {
   })
 
   test('is not led inside by a name that is bound anew at a redirect', async () => {
-    const bound = (later: string) => {
-      let looks = 0
-      return async (): Promise<readonly string[]> => (looks++ === 0 ? [PUBLIC] : [later])
+    const reached: string[] = []
+    const listen = async (address: string, port: number): Promise<Server> => {
+      const server = createServer((request, response) => {
+        reached.push(`${address} ${request.url}`)
+        if (request.url === '/orders/7') response.writeHead(302, { location: '/orders/8' }).end()
+        else response.writeHead(200, { 'content-type': 'text/plain' }).end('secret')
+      })
+      server.listen(port, address)
+      await once(server, 'listening')
+      return server
     }
-    const again = web(
-      { 'https://api.example.com/orders/7': redirect('/orders/8') },
-      { addresses: bound('169.254.169.254') },
-    )
-    assert.equal(await again.get('https://api.example.com/orders/7'), 'refused: inside')
-    assert.equal(again.asked.length, 1)
+    const outside = await listen('127.0.0.2', 0)
+    const { port } = outside.address() as AddressInfo
+    const inside = await listen('127.0.0.1', port)
+    try {
+      let looks = 0
+      const pinned = pinnedFetch({
+        resolve: async () => (looks++ === 0 ? ['127.0.0.2'] : ['127.0.0.1']),
+        isInside: (address) => address === '127.0.0.1',
+      })
+      // The connection is the real one, but for its encryption.
+      const plain = (url: string): string => url.replace(/^https:\/\/([^/]+)/, `http://$1:${port}`)
+      const { get } = web({}, { fetch: (url, init) => pinned(plain(url), init) })
+      assert.equal(await get('https://api.example.com/orders/7'), 'refused: inside')
+      assert.deepEqual([reached, looks], [['127.0.0.2 /orders/7'], 2])
+    } finally {
+      outside.close()
+      inside.close()
+    }
   })
 
   test('reads only so much of a page, and no page that is no text', async () => {

@@ -21,6 +21,9 @@ const SUBJECT_PLAIN = 'A message for you'
 export type SentMail = {
   /** Of the call. */
   key: string
+  run: number
+  /** The message that the run is about, whether this answers it or not. */
+  about: string
   to: string
   subject: string
   text: string
@@ -28,8 +31,11 @@ export type SentMail = {
   answered: VisibleMessage | undefined
 }
 
-/** `kept`: the user has taken it over as a draft. `lost`: its draft is gone, and it is not found among what was sent. */
-export type SendOutcome = 'sent' | 'kept' | 'lost' | 'too-many'
+/**
+ * `kept`: the user has taken it over as a draft. `lost`: its draft is gone, and it is not found among what was sent.
+ * `again`: the run has sent already, or tried to; or another one has, to the same recipient for the same message.
+ */
+export type SendOutcome = 'sent' | 'kept' | 'lost' | 'too-many' | 'again'
 
 export type SendHands = { send(mail: SentMail, signal: AbortSignal): Promise<SendOutcome> }
 
@@ -52,8 +58,8 @@ export function sendMail(parts: SendParts): AgentTool {
     effect: 'keyed',
     isOncePerRun: true,
     timeoutMs: TIMEOUT_MS,
-    run: async ({ to, text }, { key, context, signal }) => {
-      const outcome = await hands.send(mailOf(parts, { to, text, key, context }), signal)
+    run: async ({ to, text }, { key, run, context, signal }) => {
+      const outcome = await hands.send(mailOf(parts, { to, text, key, run, context }), signal)
       if (outcome !== 'sent') throw new ToolRefusal(`send-${outcome}`, WHY[outcome])
       return { text: `It was sent to ${to}.` }
     },
@@ -63,10 +69,10 @@ export function sendMail(parts: SendParts): AgentTool {
 /** Pure; throws a ToolRefusal where it must not go. */
 export function mailOf(
   parts: Omit<SendParts, 'hands'>,
-  wanted: { to: string; text: string; key: string; context: readonly ContextPassage[] },
+  wanted: Pick<SentMail, 'to' | 'text' | 'key' | 'run'> & { context: readonly ContextPassage[] },
 ): SentMail {
   const { guard, sendTo, answered, isAutomated } = parts
-  const { to, key, context } = wanted
+  const { to, key, run, context } = wanted
   if (!sendTo.includes(to)) throw new TidemarkError(`${to} was let through.`, { kind: 'bug' })
   if (isAutomated) throw new ToolRefusal('automated', 'A program sent this mail: nothing is sent for it.')
   // By who wrote it, not by Reply-To: with that a stranger could name somebody of ours.
@@ -82,6 +88,8 @@ export function mailOf(
   }
   return {
     key,
+    run,
+    about: answered.id,
     to,
     // Who wrote the mail chose its subject: nobody else is told it in the owner's name.
     subject: isAnswer ? oneLine(replySubject(answered.subject), SUBJECT_CHARS_MAX) : SUBJECT_PLAIN,
@@ -93,6 +101,7 @@ export function mailOf(
 const WHY: Readonly<Record<Exclude<SendOutcome, 'sent'>, string>> = {
   kept: 'It was not sent: the owner has taken it over as a draft.',
   lost: 'Its draft is gone, and it is not among what was sent: it is not sent again.',
+  again: 'It was not sent: mail was sent for this already, or tried to be; there is no second one.',
   'too-many': 'It was not sent: agents of this mailbox have sent enough for a day.',
 }
 

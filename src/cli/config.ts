@@ -53,7 +53,8 @@ async function change(context: CliContext, key: string, text: string | undefined
   ])
   const { output, env, flags } = context
   const { file } = context.locate()
-  const { loaded, isOther, overriddenBy } = changeSetting({ catalog, env, flags, file, key, text })
+  const input = { catalog, env, flags, file, key, text }
+  const { loaded, isOther, overriddenBy, isClosed } = await changeSetting(input)
   const entry = catalog.find(key)!
   const section = loaded.values[entry.section as keyof typeof loaded.values] as Record<string, unknown>
   const value = section[entry.name]
@@ -66,6 +67,11 @@ async function change(context: CliContext, key: string, text: string | undefined
   output.line(`${key} is ${displayValue(entry, value)} (${originText(origin)})`)
   if (overriddenBy) output.note(`${originText(overriddenBy)} wins over what stands in ${file.path}.`)
   else if (!isOther) output.note('Nothing was changed: it was so already.')
+  if (isClosed) {
+    output.note(
+      `Any user could read ${file.path}; its owner and its group still can. A service of another user needs its group.`,
+    )
+  }
 }
 
 async function showConfig(context: CliContext, kinds: string[] = ORIGIN_KINDS): Promise<void> {

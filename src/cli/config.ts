@@ -43,12 +43,12 @@ The value is checked before anything is written, and the file is replaced as a w
 over when it is sent SIGHUP, or starts anew; what is changed on its page of settings holds there at once. Every comment
 stays; one inside of a list that is written anew comes to stand in front of it. The file keeps its owner and its group.
 
-A secret (gmail.client_secret, ledger.token, a ledger.url with a password) is no argument, which other users of the
+A secret (a client_secret, ledger.token, a ledger.url with a password) is no argument, which other users of the
 machine can read: without a value it is asked for and not shown, and with - it is read from standard input.
 
 Examples:
   tidemark config set bandwidth.upload 1MB/s
-  tidemark config set gmail.client_secret - < secret.txt
+  tidemark config set ledger.token - < token.txt
   tidemark config set bandwidth.timetable '[{ from = "22:00", to = "06:00", upload = "unlimited" }]'
 
 With --json: key, value, file, changed, overriddenBy ({kind, name}, or null).`

@@ -1,7 +1,7 @@
 /** The real launcher, as a child process. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -20,9 +20,9 @@ after(() => rmSync(folder, { recursive: true, force: true }))
 
 type Ended = { code: number | null; stdout: string; stderr: string }
 
-function run(program: string, args: string[], env: Record<string, string> = {}): Ended {
+function run(program: string, args: string[], env: Record<string, string> = {}, input = ''): Ended {
   const clean = { PATH: process.env.PATH ?? '', HOME: folder, ...env }
-  const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', env: clean })
+  const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', env: clean, input })
   if (error) throw error
   return { code: status, stdout, stderr }
 }
@@ -142,6 +142,54 @@ describe('the command line', () => {
     const { code, stderr } = tidemark('config', 'show', '--home', home)
     assert.equal(code, 2)
     assert.match(stderr, /unknown key log\.\\u001b\[2Jx/)
+  })
+})
+
+describe('config set', () => {
+  const set = (home: string, words: string[], input?: string): Ended =>
+    run(BIN, ['config', 'set', ...words, '--home', home], {}, input)
+  const file = (home: string): string => readFileSync(join(home, 'config.toml'), 'utf8')
+
+  test('takes a secret from standard input, and refuses it as an argument', () => {
+    const home = homeWith('')
+    for (const words of [
+      ['gmail.client_secret', 'GOCSPX-s3cret'],
+      ['ledger.url', 'postgres://ann:s3cret@db/tide'],
+      ['ledger.token', 's3cret'],
+      ['alerts.webhook_url', 'https://chat.example.com/hooks/s3cret'],
+    ]) {
+      const { code, stdout, stderr } = set(home, words)
+      assert.equal(code, 2)
+      assert.match(
+        stderr,
+        /is a secret, which must not be an argument[\s\S]*standard input: tidemark config set/,
+      )
+      assert.doesNotMatch(stdout + stderr, /s3cret/)
+    }
+    assert.equal(file(home), '')
+    const { code, stdout, stderr } = set(home, ['gmail.client_secret', '-'], 'GOCSPX-s3cret\n')
+    assert.equal(code, 0, stderr)
+    assert.doesNotMatch(stdout + stderr, /s3cret/)
+    assert.equal(file(home), '[gmail]\nclient_secret = "GOCSPX-s3cret"\n')
+    assert.equal(set(home, ['ledger.url', 'sqlite:mine.db']).code, 0, 'no password in it')
+  })
+
+  test('needs a value, and changes nothing without', () => {
+    const home = homeWith('')
+    for (const words of [['engine.workers'], ['ledger.token'], ['ledger.token', '-']]) {
+      const { code, stderr } = set(home, words)
+      assert.equal(code, 2)
+      assert.match(stderr, /needs a value|No value/)
+    }
+    assert.equal(file(home), '')
+  })
+
+  test('of a broken file shows the place and no line', () => {
+    const home = homeWith('[ledger]\ntoken = "s3cret\n')
+    const { code, stdout, stderr } = set(home, ['engine.workers', '4', '--debug'])
+    assert.equal(code, 2)
+    assert.match(stderr, /config\.toml:2:\d+: not valid TOML/)
+    assert.doesNotMatch(stdout + stderr, /s3cret/)
   })
 })
 

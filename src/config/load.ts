@@ -106,7 +106,8 @@ function readText(file: Located, readFile: (path: string) => string): string | u
   }
 }
 
-function parseToml(path: string, text: string): RawConfig {
+/** The text of the file at that path. */
+export function parseToml(path: string, text: string): RawConfig {
   try {
     return parse(text)
   } catch (cause) {
@@ -115,6 +116,7 @@ function parseToml(path: string, text: string): RawConfig {
     throw new UsageError(`${path}:${cause.line}:${cause.column}: not valid TOML: ${what}`, {
       // Without the lines around it, which the parser's own error repeats: there may be secrets in them.
       cause: new Error(what),
+      code: 'config-broken',
       hint: 'Correct the line; the form of the file is described at https://toml.io.',
     })
   }

@@ -1,9 +1,9 @@
 /** This process's lease: acquired at start, renewed by a thread, acquired anew after it was lost. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { asTidemarkError } from '../base/errors.ts'
+import { isDeadHere, processIdentity } from '../base/process-identity.ts'
 import type { Heartbeat } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { isDeadHere, processIdentity } from './process-identity.ts'
 
 /** Three beats may be missed before the lease runs out. */
 const BEATS_PER_LEASE = 4

@@ -51,6 +51,7 @@ export type AuditAction =
   | 'sign-in-made'
   | 'client-set'
   | 'client-removed'
+  | 'setting-changed'
 
 export type AuditEntry = {
   id: number

@@ -4,7 +4,7 @@ import { type FolderPairSettings, folderPairSettings, SERVICE, streamOf } from '
 import { refuseWriting } from './new-folder.ts'
 import type { FilesRuntime } from './runtime.ts'
 import type { FolderPairRow } from './store/contract.ts'
-import { changeSettings as writeSettings } from './store/filter-change.ts'
+import { mergeSettings as writeSettings } from './store/filter-change.ts'
 
 /** What takes part. */
 export type FilterOptions = {
@@ -40,29 +40,34 @@ export function settingsWith(before: FolderPairSettings, options: SettingsOption
 function onlyPath(path: string): string {
   const names = namesOfPath(path)
   if (names.length > 0) return names.join('/')
-  throw new UsageError(`--only ${path} is the whole folder.`, {
-    hint: "All of it takes part with: --only ''",
+  throw new UsageError(`${path || 'An empty path'} is the whole folder, which cannot be one of its parts.`, {
+    hint: 'All of it takes part where no part is named.',
   })
 }
 
-/** False where nothing is different. What was left alone is decided anew with the next look at the whole folder. */
+export type SettingsChange = { before: FolderPairSettings; now: FolderPairSettings; isOther: boolean }
+
+/**
+ * On top of what holds at the moment of writing: two that change different things both keep theirs. What was left alone
+ * is decided anew with the next look at the whole folder.
+ */
 export async function changeSettings(
   { files, accounts }: Pick<FilesRuntime, 'files' | 'accounts'>,
-  row: FolderPairRow,
-  settings: FolderPairSettings,
-): Promise<boolean> {
-  const parsed = folderPairSettings.parse(settings)
-  if (JSON.stringify(parsed) === row.settings) return false
-  const account = await accounts.find(SERVICE, row.account)
-  // An account that may only read by now keeps what holds; nothing of it is uploaded.
-  if (account && parsed.mode !== modeOf(row)) refuseWriting(account, parsed.mode)
-  await files.store.write((tx) => writeSettings(tx, row, parsed))
-  await files.pairs.reload()
-  return true
-}
-
-function modeOf({ settings }: FolderPairRow): FolderPairSettings['mode'] {
-  return folderPairSettings.parse(JSON.parse(settings)).mode
+  { name, account: accountName }: FolderPairRow,
+  change: (before: FolderPairSettings) => FolderPairSettings,
+): Promise<SettingsChange> {
+  const account = await accounts.find(SERVICE, accountName)
+  const changed = await files.store.write((tx) =>
+    writeSettings(tx, name, (settings) => {
+      const before = folderPairSettings.parse(JSON.parse(settings))
+      const now = folderPairSettings.parse(change(before))
+      // An account that may only read by now keeps what holds; nothing of it is uploaded.
+      if (account && now.mode !== before.mode) refuseWriting(account, now.mode)
+      return { before, now, isOther: JSON.stringify(now) !== settings }
+    }),
+  )
+  if (changed.isOther) await files.pairs.reload()
+  return changed
 }
 
 /** What was changed is looked at now. */

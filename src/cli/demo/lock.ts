@@ -8,8 +8,8 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { UsageError } from '../../base/errors.ts'
+import { isDeadHere, type ProcessIdentity, processIdentity } from '../../base/process-identity.ts'
 import { readIfThere } from '../../base/whole-file.ts'
-import { isDeadHere, type ProcessIdentity, processIdentity } from '../../engine/process-identity.ts'
 
 const ownerSchema = z.object({ host: z.string(), pid: z.int(), pidStart: z.string() })
 const TRIES_MAX = 5

@@ -1,7 +1,7 @@
 /** `jobs`, `bad`, `pause`, `resume` and `status` on a ledger at rest, on both databases. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { processIdentity } from '../../engine/process-identity.ts'
+import { processIdentity } from '../../base/process-identity.ts'
 import { openLedger } from '../../ledger/open.ts'
 import {
   claim,

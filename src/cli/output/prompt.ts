@@ -15,7 +15,10 @@ export async function saysYes(lines: Lines, question: string): Promise<boolean> 
   }
 }
 
-export function readLines(output: Output, input: NodeJS.ReadableStream = process.stdin): Lines {
+export function readLines(
+  output: Pick<Output, 'rawError'>,
+  input: NodeJS.ReadableStream = process.stdin,
+): Lines {
   const reader: Interface = createInterface({ input, terminal: false, crlfDelay: Number.POSITIVE_INFINITY })
   const lines = reader[Symbol.asyncIterator]()
   return {

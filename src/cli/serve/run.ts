@@ -111,7 +111,7 @@ async function change(
   { serving, key, text }: Change,
 ): Promise<void> {
   const { file } = locate()
-  const { loaded } = changeSetting({ catalog, env, flags, overrides, file, key, text })
+  const { loaded } = await changeSetting({ catalog, env, flags, overrides, file, key, text })
   await serving?.reload(loaded.values, loaded.origins)
 }
 

@@ -1,8 +1,8 @@
 /** Which engines there are. A row in the ledger says that one registered; whether it lives is looked up. */
 
+import { isDeadHere, processIdentity } from '../../base/process-identity.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { lastHeartbeatAt, type WorkerRow } from '../../ledger/workers.ts'
-import { isDeadHere, processIdentity } from '../process-identity.ts'
 
 /**
  * - live: its lease runs

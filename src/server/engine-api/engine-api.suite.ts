@@ -37,6 +37,7 @@ export type ApiWorld = {
   letGo(): void
   get(path: string): Promise<{ status: number; body: Body }>
   post(path: string, body?: unknown): Promise<{ status: number; body: Body }>
+  put(path: string, body?: unknown): Promise<{ status: number; body: Body }>
   close(): Promise<void>
 }
 
@@ -92,6 +93,13 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiWorld> {
     const answer = await app.request(path, init)
     return { status: answer.status, body: answer.status === 304 ? null : await answer.json() }
   }
+  const send = (method: string, path: string, body: unknown): Promise<{ status: number; body: Body }> =>
+    ask(path, {
+      method,
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    })
   return {
     services,
     engine,
@@ -100,13 +108,8 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiWorld> {
     single,
     letGo,
     get: (path) => ask(path),
-    post: (path, body) =>
-      ask(path, {
-        method: 'POST',
-        ...(body === undefined
-          ? {}
-          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-      }),
+    post: (path, body) => send('POST', path, body),
+    put: (path, body) => send('PUT', path, body),
     async close() {
       letGo()
       await series.close()

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { changeSetting } from '../../config/change.ts'
+import type { Located } from '../../config/location.ts'
 import { startAimd } from '../../engine/limits/aimd.ts'
 import { ReusedDatabase } from '../../ledger/home.suite.ts'
 import { SqlBudgetStore } from '../../ledger/sql-budgets.ts'
@@ -499,6 +504,39 @@ test('settings are told with where they came from, and secrets are not', async (
     assert.doesNotMatch(JSON.stringify(body), /very-secret|secret-path/)
   } finally {
     await api.close()
+  }
+})
+
+test('a setting is changed in the file and noted with who did it; a file that cannot be changed is a conflict', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-settings-'))
+  const path = join(folder, 'config.toml')
+  writeFileSync(path, '# mine\n')
+  const api = await startApi()
+  const put = (value: string | null) => api.put('/api/config/mail.poll_minutes', { value })
+  const file: Located = { path, origin: { kind: 'flag', name: '--config' } }
+  api.services.changeSetting = async (key, text) => {
+    await changeSetting({ catalog: api.services.catalog, env: {}, flags: { config: path }, file, key, text })
+  }
+  try {
+    assert.equal((await put('7')).status, 200)
+    assert.equal(readFileSync(path, 'utf8'), '# mine\n\n[mail]\npoll_minutes = 7\n')
+    const noted = async () =>
+      (await api.services.users.audit({ limit: 9 })).map(({ action, userName }) => [action, userName])
+    assert.deepEqual(await noted(), [['setting-changed', 'owner']])
+    assert.equal((await put('0')).status, 400)
+    writeFileSync(path, '[ledger]\ntoken = "s3cret\n')
+    const broken = await put('8')
+    assert.deepEqual([broken.status, broken.body.code], [409, 'config-broken'])
+    assert.doesNotMatch(JSON.stringify(broken.body), /s3cret/)
+    rmSync(path)
+    symlinkSync(join(folder, 'none.toml'), path)
+    const unwritable = await put('8')
+    assert.deepEqual([unwritable.status, unwritable.body.code], [409, 'config-unwritable'])
+    assert.ok(unwritable.body.detail.includes(path))
+    assert.equal((await noted()).length, 1, 'what was not done is not noted')
+  } finally {
+    await api.close()
+    rmSync(folder, { recursive: true })
   }
 })
 

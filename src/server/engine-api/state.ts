@@ -1,7 +1,7 @@
 /** What holds now, in lists: alerts, workers, limits, schedules, settings; and the numbers that charts draw. */
 
 import { z } from 'zod'
-import { conflict, notFound } from '../../app/problem.ts'
+import { conflict, notFound, type ProblemError } from '../../app/problem.ts'
 import { route } from '../../app/route.ts'
 import {
   alertSchema,
@@ -13,6 +13,7 @@ import {
   workerSchema,
 } from '../../app/schemas.ts'
 import { alertView, scheduleView, workerView } from '../../app/state-views.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { type CatalogEntry, displayValue } from '../../config/catalog.ts'
 import { originText } from '../../config/location.ts'
 import { listEngines } from '../../engine/observe/engines.ts'
@@ -97,7 +98,7 @@ const changeConfig = route('PUT /api/config/{key}', {
   tag: 'state',
   summary: 'Changes a setting in the configuration file; it holds at once',
   description:
-    'For those settings of which `change` is `here`. 400: the value is not allowed. 409: something else wins over the file, or nothing is configured by a file here.',
+    'For those settings of which `change` is `here`. 400: the value is not allowed. 409: something else wins over the file, nothing is configured by a file here, or the file cannot be read or written.',
   errors: [404, 409, 422],
   params: z.object({ key: z.string().min(1).max(200).describe('Such as `files.poll_seconds`') }),
   body: z.strictObject({
@@ -108,7 +109,7 @@ const changeConfig = route('PUT /api/config/{key}', {
       .describe('As on the command line, a list as in TOML; null: the default holds again'),
   }),
   answer: settingSchema,
-  handle: async ({ params: { key }, body: { value } }, services) => {
+  handle: async ({ params: { key }, body: { value }, user }, services) => {
     const server = services as ServerServices
     const entry = server.catalog.find(key)
     if (!entry) throw notFound(`There is no setting ${key}.`, { code: 'setting-unknown' })
@@ -118,13 +119,28 @@ const changeConfig = route('PUT /api/config/{key}', {
         change === 'no' ? 'It is not one that is changed here' : `It is set by ${origin}, which wins`
       throw conflict(`${key} was not changed. ${why}.`, {
         code: 'setting-fixed',
-        hint: `On the machine of the server: tidemark config set ${key} VALUE`,
+        hint: `On the machine of the server: tidemark config set ${key}${entry.about.secret ? '' : ' VALUE'}`,
       })
     }
-    await server.changeSetting(key, value ?? undefined)
-    return settingView(server, entry)
+    try {
+      await server.changeSetting(key, value ?? undefined)
+    } catch (thrown) {
+      throw fileProblem(thrown) ?? thrown
+    }
+    const changed = settingView(server, entry)
+    await server.users.note(user, 'setting-changed', `${key}: ${value === null ? 'default' : changed.value}`)
+    return changed
   },
 })
+
+/** The request is right; it is the file that is in no state to be changed. */
+function fileProblem(thrown: unknown): ProblemError | undefined {
+  if (!(thrown instanceof TidemarkError) || !FILE_CODES.includes(thrown.code ?? '')) return undefined
+  const { message, hint, code } = thrown
+  return conflict(message, { cause: thrown, ...(hint && { hint }), ...(code && { code }) })
+}
+
+const FILE_CODES = ['config-broken', 'config-unreadable', 'config-unwritable', 'config-busy']
 
 function changeOf({ origins, changeSetting }: ServerServices, entry: CatalogEntry): SettingView['change'] {
   if (!entry.about.onPage || !changeSetting) return 'no'

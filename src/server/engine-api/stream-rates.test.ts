@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { FakeClock } from '../../base/clock.ts'
-import { processIdentity } from '../../engine/process-identity.ts'
+import { processIdentity } from '../../base/process-identity.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { openLedger } from '../../ledger/open.ts'
 import { countedRates } from './stream-rates.ts'

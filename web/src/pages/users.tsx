@@ -225,6 +225,7 @@ const ACTIONS: Record<string, string> = {
   'sign-in-made': 'made a sign-in address for',
   'client-set': 'set the sign-in client of',
   'client-removed': 'forgot the sign-in client of',
+  'setting-changed': 'changed the setting',
 }
 
 function Audit() {

@@ -315,6 +315,29 @@ describe('the settings of a folder', () => {
     assert.ok(world.drive.device.has('big.iso'))
   })
 
+  test('that two change at once both hold', async () => {
+    const { body: before } = await world.get(path)
+    const answers = await Promise.all([
+      world.put(path, { skip: ['*.bak'] }),
+      world.put(path, { sizeMbMax: 7 }),
+      world.put(path, { policy: 'keep-local' }),
+    ])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200],
+    )
+    const now = { skip: ['*.bak'], sizeMbMax: 7, policy: 'keep-local' }
+    assert.deepEqual((await world.get(path)).body, { ...before, ...now })
+    await world.put(path, before)
+  })
+
+  test('that name the whole folder as a part of it are refused in words of a page', async () => {
+    const { status, body } = await world.put(path, { only: ['/'] })
+    assert.equal(status, 400)
+    assert.doesNotMatch(JSON.stringify(body), /--/)
+    assert.equal(body.detail, '/ is the whole folder, which cannot be one of its parts.')
+  })
+
   test('that cannot hold are refused, and nothing is changed', async () => {
     const { body: before } = await world.get(path)
     for (const wrong of [

@@ -140,9 +140,9 @@ const setSettings = route('PUT /api/files/folders/{name}/settings', {
   handle: async ({ params: { name }, body }, services) => {
     const { policy: conflicts, sizeMbMax: maxSize, ...rest } = body
     const row = await folderPairRow(services, name)
-    const before = folderPairSettings.parse(JSON.parse(row.settings))
-    const settings = settingsWith(before, { ...rest, conflicts, maxSize })
-    if (await changeSettings(services, row, settings)) {
+    const options = { ...rest, conflicts, maxSize }
+    const { isOther } = await changeSettings(services, row, (before) => settingsWith(before, options))
+    if (isOther) {
       await syncChanged(services, row)
       readCacheOf(services.ledger).forget()
     }

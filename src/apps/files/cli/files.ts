@@ -52,7 +52,10 @@ const conflictsOption = (): Option =>
 /** What takes part. */
 const filterOptions = (): Option[] => [
   new Option('--skip <pattern>', 'leave this out; may be given several times').argParser(collect),
-  new Option('--only <path>', 'leave out all but this; may be given several times').argParser(collect),
+  new Option(
+    '--only <path>',
+    "leave out all but this; may be given several times; '' takes all of it in again",
+  ).argParser(collect),
   new Option('--max-size <mb>', 'leave out files that are larger, in MB; 0: any size').argParser(megabytes),
   new Option('--skip-dotfiles', 'leave out names that begin with a dot'),
   new Option('--no-skip-dotfiles', 'take them in again'),

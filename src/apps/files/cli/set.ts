@@ -1,7 +1,7 @@
 /** `tidemark files set` and `files remove`: what holds for a folder, and the end of keeping it in step. */
 import type { CliContext } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
-import { type FolderPairSettings, folderPairSettings } from '../folder-pair.ts'
+import type { FolderPairSettings } from '../folder-pair.ts'
 import { finishRemoval, removeFolderPair } from '../folder-removal.ts'
 import { changeSettings, type SettingsOptions, settingsWith, syncChanged } from '../folder-settings.ts'
 import { chosenRow, withFiles } from './context.ts'
@@ -14,8 +14,8 @@ export async function setFolder(
   const { output } = context
   await withFiles(context, async (opened) => {
     const row = await chosenRow(opened, folder)
-    const settings = settingsWith(folderPairSettings.parse(JSON.parse(row.settings)), options)
-    const isOther = await changeSettings(opened, row, settings)
+    const change = (before: FolderPairSettings) => settingsWith(before, options)
+    const { now: settings, isOther } = await changeSettings(opened, row, change)
     if (isOther) await syncChanged(opened, row)
     if (output.json) {
       output.value({ folder: row.name, changed: isOther, ...settings })

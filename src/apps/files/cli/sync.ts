@@ -233,9 +233,9 @@ async function applyChoices(
   { rows, options }: { rows: readonly FolderPairRow[]; options: FilesSyncOptions },
 ): Promise<void> {
   for (const row of rows) {
-    const before = folderPairSettings.parse(JSON.parse(row.settings))
-    const now = chosenSettings(before, options)
-    if (!(await changeSettings(opened, row, now))) continue
+    const change = (held: FolderPairSettings) => chosenSettings(held, options)
+    const { before, now, isOther } = await changeSettings(opened, row, change)
+    if (!isOther) continue
     if (now.mode !== before.mode) context.output.note(`${row.name}: from now on ${MODE_TEXTS[now.mode]}.`)
     if (now.conflicts !== before.conflicts) {
       context.output.note(`${row.name}: from now on ${POLICY_TEXTS[now.conflicts]}.`)

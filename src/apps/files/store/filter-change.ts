@@ -2,8 +2,9 @@
  * Another filter: what was left alone is decided anew. OneDrive has to tell nothing again for that, because the remote
  * tree holds what is left out as well; what is left out here is found by the look that has just come to its end.
  */
+import { UsageError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
-import type { FolderPairSettings } from '../folder-pair.ts'
+import { type FolderPairSettings, UNKNOWN } from '../folder-pair.ts'
 import type { FolderPairRow } from './contract.ts'
 import { setFolderPair } from './file-store.ts'
 
@@ -16,11 +17,31 @@ const CHANGED = '!'
  */
 export async function changeSettings(
   tx: Tx,
-  row: FolderPairRow,
+  row: Pick<FolderPairRow, 'name' | 'filterKey'>,
   settings: FolderPairSettings,
 ): Promise<void> {
   const filterKey = row.filterKey === '' ? '' : CHANGED + keyOfLastLook(row)
   await setFolderPair(tx, row.name, { settings: JSON.stringify(settings), filterKey })
+}
+
+/**
+ * Other settings, on top of those that hold when they are written. `change` is told these as they are kept, and may
+ * refuse; where nothing is different nothing is written.
+ */
+export async function mergeSettings<C extends { now: FolderPairSettings; isOther: boolean }>(
+  tx: Tx,
+  name: string,
+  change: (settings: string) => C,
+): Promise<C> {
+  const lock = tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
+  const raw = await tx.get<{ settings: string; filter_key: string }>(
+    `SELECT settings, filter_key FROM file_drives WHERE name = ?${lock}`,
+    [name],
+  )
+  if (!raw) throw new UsageError(`${name} is not kept in step any more.`, { code: UNKNOWN })
+  const changed = change(raw.settings)
+  if (changed.isOther) await changeSettings(tx, { name, filterKey: raw.filter_key }, changed.now)
+  return changed
 }
 
 /** Of the filter of the last whole look; '' where there was none yet. */

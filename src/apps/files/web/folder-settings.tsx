@@ -8,7 +8,7 @@ import { ErrorNote, Loaded, Skeleton } from '../../../../web/src/components/note
 import { showToast } from '../../../../web/src/components/toast-store.ts'
 import type { FolderSettings } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
-import { MODE_CHOICES, POLICY_CHOICES } from './folder-state.ts'
+import { changedSettings, MODE_CHOICES, POLICY_CHOICES } from './folder-state.ts'
 import { fileKeys } from './queries.ts'
 
 const settingsKey = (folder: string) => [...fileKeys.fileParts, 'settings', folder]
@@ -17,8 +17,9 @@ export function FolderSettingsCard({ folder }: { folder: string }) {
   const query = useQuery({
     queryKey: settingsKey(folder),
     queryFn: ({ signal }) => filesApi.settings(folder, signal),
-    // What somebody is typing must not be replaced.
+    // What somebody is typing must not be replaced, and what was read for an earlier form is no beginning.
     refetchOnWindowFocus: false,
+    gcTime: 0,
   })
   return (
     <Card title="Settings of this folder">
@@ -38,6 +39,7 @@ const linesOf = (text: string): string[] =>
 
 function SettingsForm({ folder, settings }: { folder: string; settings: FolderSettings }) {
   const client = useQueryClient()
+  const [began, setBegan] = useState(settings)
   const [wish, setWish] = useState(settings)
   const [only, setOnly] = useState(settings.only.join('\n'))
   const [skip, setSkip] = useState(settings.skip.join('\n'))
@@ -49,9 +51,13 @@ function SettingsForm({ folder, settings }: { folder: string; settings: FolderSe
     setBusy(true)
     setError(undefined)
     try {
-      const saved = await filesApi.setSettings(folder, { ...wish, only: linesOf(only), skip: linesOf(skip) })
+      const now = { ...wish, only: linesOf(only), skip: linesOf(skip) }
+      const saved = await filesApi.setSettings(folder, changedSettings(began, now))
       client.setQueryData(settingsKey(folder), saved)
+      setBegan(saved)
       setWish(saved)
+      setOnly(saved.only.join('\n'))
+      setSkip(saved.skip.join('\n'))
       showToast(`The settings of ${folder} are changed; both sides are looked at now.`, { tone: 'accent' })
       void client.invalidateQueries({ queryKey: fileKeys.files })
     } catch (cause) {

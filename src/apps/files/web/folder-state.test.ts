@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FolderView, TransfersView } from '../api/schemas.ts'
-import { folderNeeds, transfersOf, workText } from './folder-state.ts'
+import type { FolderSettings, FolderView, TransfersView } from '../api/schemas.ts'
+import { changedSettings, folderNeeds, transfersOf, workText } from './folder-state.ts'
 
 const OPEN = { unplanned: 0, inWork: 0, waiting: 0, reported: 0 }
 const NONE = { count: 0, doneBytes: 0, totalBytes: 0 }
@@ -46,4 +46,18 @@ describe('a folder in words', () => {
     )
     assert.deepEqual(folderNeeds({ ...folder, heldDeletes: null, conflicts: 0 }), [])
   })
+})
+
+test('a form of settings sends what was changed in it, and nothing that may have been changed elsewhere', () => {
+  const began: FolderSettings = {
+    mode: 'two-way',
+    policy: 'keep-both',
+    only: [],
+    skip: ['*.iso'],
+    skipDotfiles: false,
+    sizeMbMax: 0,
+    followLinks: false,
+  }
+  assert.deepEqual(changedSettings(began, { ...began, skip: ['*.iso'] }), {})
+  assert.deepEqual(changedSettings(began, { ...began, skip: [], sizeMbMax: 5 }), { skip: [], sizeMbMax: 5 })
 })

@@ -4,7 +4,14 @@ import type { Option } from '../../../../web/src/components/form.tsx'
 import type { IconName } from '../../../../web/src/components/icon.tsx'
 import type { Tone } from '../../../../web/src/components/tone.ts'
 import { formatBytes, formatPlural } from '../../../../web/src/format.ts'
-import type { ActionView, ConflictView, FolderView, TransfersView, TreeItem } from '../api/schemas.ts'
+import type {
+  ActionView,
+  ConflictView,
+  FolderSettings,
+  FolderView,
+  TransfersView,
+  TreeItem,
+} from '../api/schemas.ts'
 
 export const FOLDER_STATES: Record<FolderView['state'], { text: string; tone: Tone }> = {
   'in step': { text: 'In step', tone: 'accent' },
@@ -39,6 +46,15 @@ export const POLICY_CHOICES: readonly Option<FolderView['policy']>[] = [
   { value: 'keep-local', text: 'Keep the one from here' },
   { value: 'keep-remote', text: 'Keep the one from OneDrive' },
 ]
+
+/** What a form has changed since it began: the rest may have been changed elsewhere meanwhile, and stays so. */
+export function changedSettings(began: FolderSettings, now: FolderSettings): Partial<FolderSettings> {
+  return Object.fromEntries(
+    Object.entries(now).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(began[name as keyof FolderSettings]),
+    ),
+  )
+}
 
 /** In step needs no word: everything else does. */
 export const ITEM_STATES: Record<TreeItem['state'], { text: string; tone: Tone; icon: IconName }> = {

@@ -8,7 +8,6 @@
  */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { WorkerRow } from '../ledger/workers.ts'
 
 export type ProcessIdentity = {
   host: string
@@ -27,7 +26,7 @@ export function hostIdentity(): string {
 
 /** True only if the worker's process certainly runs no more; false also means "cannot tell from here". */
 export function isDeadHere(
-  worker: Pick<WorkerRow, 'host' | 'pid' | 'pid_start'>,
+  worker: { host: string; pid: number | bigint; pid_start: string },
   self: ProcessIdentity,
 ): boolean {
   if (worker.host !== self.host) return false

@@ -7,7 +7,7 @@ import { storable } from './envelope.ts'
 import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
 import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
-import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
+import { type Placed, type Placing, placeShards, shardsOfUris } from './store/shards.ts'
 
 export function foundOf(
   uri: string,
@@ -60,7 +60,7 @@ export async function preparePlacing(
   kinds: IngestKinds,
   pipeline: string,
   all: readonly Found[],
-  { listing }: { listing?: number } = {},
+  { listing }: Pick<Placing, 'listing'> = {},
 ): Promise<PreparedPlacing> {
   const found = distinct(all)
   const { overwrites, after } = (await kinds.pipelines.get(pipeline)).config

@@ -30,8 +30,9 @@ import { askAgain, QUIET_MS } from './dispose.ts'
 import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
 import { KeptObjects } from './kept-objects.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
-import { type PipelineInput, streamOf } from './pipeline.ts'
+import { type PipelineInput, shardRange, streamOf } from './pipeline.ts'
 import type { ShardRow } from './store/rows.ts'
+import { pruneShards } from './store/shards.ts'
 
 let sim: Sim
 let number = 0
@@ -445,6 +446,39 @@ describe('an object that is moved', () => {
       assert.deepEqual(await askAgain(kinds, NAME), [])
     })
   })
+
+  for (const missing of [0, 1]) {
+    const title = missing === 0 ? 'when all its records are there' : 'not when one of its records is missing'
+    test(`is, after its row was pruned, moved ${title}`, async () => {
+      const site = s3Site(false)
+      const uri = `${site.location}a.ndjson`
+      put(site, 'one')
+      let isForbidden = true
+      const store = watched(site.store, async ({ name }) => {
+        if (isForbidden && name === 'copy')
+          throw new TidemarkError('no', { kind: 'permanent', code: 'object-denied' })
+      })
+      await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+        const { ledger, search } = world.process
+        await world.list()
+        const { id } = await rowOf(world, uri)
+        takeAway(site)
+        await world.list()
+        await ledger.transaction(async (tx) => {
+          const beforeMs = world.clock.now() + 1_000
+          await pruneShards(tx, { pipeline: NAME, overwrites: 'append', beforeMs, limit: 10 })
+          if (missing > 0) await search.removeRange(tx, shardRange(NAME, id), missing)
+        })
+        assert.equal(await world.rows('ingest_shards'), 0)
+        isForbidden = false
+        put(site, 'one')
+        await world.list()
+        const { disposed, code } = await rowOf(world, uri)
+        assert.deepEqual([disposed, code], [missing === 0 ? 'moved' : 'not-proven', 'known'])
+        assert.equal((await heads(site, uri)) === undefined, missing === 0)
+      })
+    })
+  }
 
   test('is counted, with all that lies there, where objects are moved to below what is listed', async () => {
     const site = s3Site(false)

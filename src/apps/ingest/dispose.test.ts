@@ -328,10 +328,10 @@ describe('an object that is moved', () => {
   const announce = (
     world: IngestWorld,
     { location }: Site,
-    { etag, versionId }: { etag: string; versionId?: string | undefined },
+    { etag, versionId }: { etag: string; versionId?: string | null },
     sequencer: string,
   ): void => {
-    const object = { key: 'a.ndjson', size: 10, eTag: etag, versionId, sequencer }
+    const object = { key: 'a.ndjson', size: 10, eTag: etag, versionId: versionId ?? undefined, sequencer }
     const s3 = { bucket: { name: bucketOf({ location }) }, object }
     const event = { eventSource: 'aws:s3', eventName: 'ObjectCreated:Put', eventVersion: '2.1', s3 }
     world.queue.send({ Records: [event] })

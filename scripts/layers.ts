@@ -111,9 +111,6 @@ export function checkLayers(files: SourceFile[]): Violation[] {
 /** A statement that brings types alone leaves nothing behind when it runs. */
 const TYPES_ALONE = /^\s*(?:import|export)\s+type\b/
 
-/** Not yet: jobs of an app that name each other. */
-const CYCLES_KNOWN: readonly RegExp[] = [/^src\/apps\/ingest\//]
-
 /** Files that import each other in a circle: whichever is loaded first finds the others half made. */
 export function checkCycles(files: SourceFile[]): Violation[] {
   const imports = new Map(files.map((file) => [file.path, staticImports(file)]))
@@ -122,7 +119,6 @@ export function checkCycles(files: SourceFile[]): Violation[] {
   const follow = (path: string, way: readonly string[]): void => {
     if (way.includes(path)) {
       const circle = [...way.slice(way.indexOf(path)), path]
-      if (CYCLES_KNOWN.some((known) => known.test(path))) return
       found.push({ path, line: 1, message: `imports itself by way of ${circle.slice(1).join(', ')}` })
       return
     }

@@ -100,7 +100,7 @@ function checkRecords(world: OracleWorld, found: Found): string[] {
     const said = bySaid(found, shard, version)
     if (said !== undefined) tell(said)
     const good = new Set(version.titles.keys())
-    switch (wantedOf(world, { shard, version, latest, announced })) {
+    switch (wantedOf(world, { shard, version, latest, announced, rows: found.shards })) {
       case 'bad':
         if (found.shards.get(shard)?.state !== 'bad') tell(`is cut off, and must be bad`)
         break
@@ -164,20 +164,30 @@ function checkOneSeen({ pipeline, known, seen }: Found): string[] {
     .map(([uri, versions]) => `${pipeline}: of ${uri} are seen ${versions.map(({ shard }) => shard).join()}`)
 }
 
-type Asked = { shard: string; version: KnownVersion; latest: Set<string>; announced: Set<string> }
+type Asked = {
+  shard: string
+  version: KnownVersion
+  latest: Set<string>
+  announced: Set<string>
+  rows: Found['shards']
+}
 
 /** `either`: whether anything of it is found depends on who was how fast; `bySaid` holds all the same. */
 function wantedOf(
   world: OracleWorld,
-  { shard, version, latest, announced }: Asked,
+  { shard, version, latest, announced, rows }: Asked,
 ): 'all' | 'none' | 'bad' | 'either' {
   if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
   const pipeline = version.pipeline as PipelineName
   const now = world.latest(pipeline).find(({ uri }) => uri === version.uri)
-  if (OVERWRITES[pipeline] === 'replace') return now === undefined || now.isBroken ? 'either' : 'none'
   // Only what is current is listed, and only versions that are kept can be read later.
   const isAsked = announced.has(shard) && !world.forgotten.has(shard)
-  return isAsked && world.isVersioned && !version.isBroken ? 'all' : 'either'
+  const isReadable = isAsked && world.isVersioned && !version.isBroken
+  if (OVERWRITES[pipeline] === 'append') return isReadable ? 'all' : 'either'
+  if (now !== undefined) return now.isBroken ? 'either' : 'none'
+  // What was listed before it was announced has no sequencer by which others are newer.
+  const isListed = [...rows.values()].some(({ uri, listed_at }) => uri === version.uri && listed_at !== null)
+  return isReadable && world.isTakenAway(version) && !isListed ? 'all' : 'either'
 }
 
 function stateOf({ shards }: Found, shard: string): string {

@@ -146,7 +146,7 @@ class Run {
     return [
       { share: 10, do: () => this.#put() },
       { share: 3, do: () => this.#putTogether() },
-      { share: 1, do: () => this.#putAndRemove() },
+      { share: 2, do: () => this.#putAndRemove() },
       { share: 1, do: () => this.#junk() },
       { share: 4, do: () => this.#redeliver() },
       { share: 2, do: () => this.#sendAgain() },
@@ -188,10 +188,12 @@ class Run {
 
   #putAndRemove(): string {
     const pipeline = this.#pipeline()
-    const key = `gone/${this.#world.known.size}.ndjson`
-    this.#world.put(pipeline, key)
-    this.#world.takeAway(pipeline, key)
-    return `put and removed ${pipeline} ${key}`
+    const there = [...this.#world.known.values()].filter((one) => one.pipeline === pipeline)
+    const one = there[Math.floor(this.#world.random() * 2 * there.length)]
+    // Half of them where other versions were before, which may have been moved or deleted.
+    const key = one?.key ?? `gone/${this.#world.known.size}.ndjson`
+    const { shard } = this.#world.putAndTakeAway(pipeline, key)
+    return `put and removed ${pipeline} ${key} ${shard}`
   }
 
   #junk(): string {

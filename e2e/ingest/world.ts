@@ -103,6 +103,8 @@ export class OracleWorld {
   readonly known = new Map<string, KnownVersion>()
   /** By pipeline and key: what somebody put there last, wherever it is now. Its records must be found. */
   readonly #latest = new Map<string, KnownVersion>()
+  /** By pipeline and key: the shard of what was put there last, where somebody took it away. */
+  readonly #takenAway = new Map<string, string>()
   /** Acknowledged before it was settled, or removed before it was safe. */
   readonly early: string[] = []
   /** By whoever ingests. */
@@ -323,10 +325,18 @@ export class OracleWorld {
     })
   }
 
-  /** Somebody takes it away, whoever needs it. */
-  takeAway(pipeline: PipelineName, key: string): void {
+  /** Somebody puts something new there and takes it away, whoever needs it. A bucket with versions still has it. */
+  putAndTakeAway(pipeline: PipelineName, key: string): KnownVersion {
+    const { isOld, ...version } = this.put(pipeline, key)
     this.#remove(bucketOf(pipeline), key)
     this.#latest.delete(`${pipeline}/${key}`)
+    if (!isOld) this.#takenAway.set(`${pipeline}/${key}`, version.shard)
+    return version
+  }
+
+  /** It is what was put there last, and only by its announcement and its version somebody finds it. */
+  isTakenAway({ pipeline, key, shard }: KnownVersion): boolean {
+    return this.#takenAway.get(`${pipeline}/${key}`) === shard
   }
 
   async allLooked(): Promise<void> {
@@ -353,6 +363,7 @@ export class OracleWorld {
     const version = knownVersion(made, { pipeline, bucket, etag })
     this.known.set(`${pipeline}/${version.shard}`, version)
     this.#latest.set(`${pipeline}/${key}`, version)
+    this.#takenAway.delete(`${pipeline}/${key}`)
     return { ...version, isOld }
   }
 

@@ -30,8 +30,9 @@ import { askAgain, QUIET_MS } from './dispose.ts'
 import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
 import { KeptObjects } from './kept-objects.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
-import { type PipelineInput, streamOf } from './pipeline.ts'
+import { type PipelineInput, shardRange, streamOf } from './pipeline.ts'
 import type { ShardRow } from './store/rows.ts'
+import { pruneShards } from './store/shards.ts'
 
 let sim: Sim
 let number = 0
@@ -323,29 +324,97 @@ describe('an object that is moved', () => {
     })
   })
 
+  /** What S3 tells of a version. */
+  const announce = (
+    world: IngestWorld,
+    { location }: Site,
+    { etag, versionId }: { etag: string; versionId?: string | null },
+    sequencer: string,
+  ): void => {
+    const object = { key: 'a.ndjson', size: 10, eTag: etag, versionId: versionId ?? undefined, sequencer }
+    const s3 = { bucket: { name: bucketOf({ location }) }, object }
+    const event = { eventSource: 'aws:s3', eventName: 'ObjectCreated:Put', eventVersion: '2.1', s3 }
+    world.queue.send({ Records: [event] })
+  }
+  const bucketOf = ({ location }: Pick<Site, 'location'>): string => location.slice('s3://'.length, -1)
+  const put = (site: Site, word: string) => sim.s3.store.put(bucketOf(site), 'a.ndjson', lines(2, word))
+  const takeAway = (site: Site) => sim.s3.store.remove(bucketOf(site), 'a.ndjson')
+
+  test('makes way for a newer version that was announced, and that somebody took away before it was read', async () => {
+    for (const does of ['move', 'delete'] as const) {
+      const site = s3Site(true)
+      const after: PipelineInput['after'] = does === 'move' ? { do: does, to: site.to } : { do: does }
+      await withWorld(site, { after }, async (world) => {
+        announce(world, site, put(site, 'old'), '01')
+        await world.run()
+        assert.equal((await rowOf(world, `${site.location}a.ndjson`)).disposed_to === null, false)
+        const newer = put(site, 'new')
+        takeAway(site)
+        announce(world, site, newer, '02')
+        await world.run()
+        assert.deepEqual(await world.seen(), ['new 0', 'new 1'])
+      })
+    }
+  })
+
+  for (const path of ['a listing', 'an announcement'] as const) {
+    test(`makes way for a newer version that ${path} told of, and that is gone when its last byte is read`, async () => {
+      const site = s3Site(false)
+      let isTaken = false
+      const store = watched(site.store, async ({ name }, when) => {
+        if (isTaken && name === 'read' && when === 'behind') takeAway(site)
+      })
+      await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+        const tell = async (version: { etag: string }, sequencer: string): Promise<void> => {
+          if (path === 'a listing') return world.list()
+          announce(world, site, version, sequencer)
+          await world.run()
+        }
+        await tell(put(site, 'old'), '01')
+        isTaken = true
+        await tell(put(site, 'new'), '02')
+        assert.deepEqual(await world.seen(), ['new 0', 'new 1'])
+      })
+    })
+  }
+
+  test('stays what is seen when it was put there again, and taken away again, while the other was read', async () => {
+    const site = s3Site(true)
+    const uri = `${site.location}a.ndjson`
+    let again: (() => Promise<void>) | undefined
+    const store = watched(site.store, async ({ name }, when) => {
+      if (name !== 'read' || when !== 'behind') return
+      const run = again
+      again = undefined
+      await run?.()
+    })
+    await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+      const { engine, kinds } = world.process
+      announce(world, site, put(site, 'old'), '01')
+      await world.run()
+      again = async () => {
+        put(site, 'old')
+        await engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
+        while (await heads(site, uri)) await new Promise((resolve) => setImmediate(resolve))
+      }
+      announce(world, site, put(site, 'new'), '02')
+      await world.run()
+      assert.deepEqual(await world.seen(), ['old 0', 'old 1'])
+    })
+  })
+
   test('stays what is seen when an older version is told of after it was taken away', async () => {
     for (const does of ['move', 'delete'] as const) {
       const site = s3Site(true)
-      const bucket = site.location.slice('s3://'.length, -1)
       const uri = `${site.location}a.ndjson`
-      // Later than what is listed below, which has no sequencer: only the store knows which of them is newer.
-      const old = sim.s3.store.put(bucket, 'a.ndjson', lines(2, 'old'))
+      const old = put(site, 'old')
       site.put('a.ndjson', lines(2, 'new'))
       const after: PipelineInput['after'] = does === 'move' ? { do: does, to: site.to } : { do: does }
       await withWorld(site, { after }, async (world) => {
         await world.list()
         assert.equal(await heads(site, uri), undefined)
-        const object = { key: 'a.ndjson', size: 10, eTag: old.etag, versionId: old.versionId }
-        world.queue.send({
-          Records: [
-            {
-              eventSource: 'aws:s3',
-              eventName: 'ObjectCreated:Put',
-              eventVersion: '2.1',
-              s3: { bucket: { name: bucket }, object: { ...object, sequencer: '00FF' } },
-            },
-          ],
-        })
+        // What was listed has no sequencer: only the store knew which of them is newer.
+        announce(world, site, old, '00FF')
         await world.run()
         assert.deepEqual(await world.seen(), ['new 0', 'new 1'])
       })
@@ -377,6 +446,39 @@ describe('an object that is moved', () => {
       assert.deepEqual(await askAgain(kinds, NAME), [])
     })
   })
+
+  for (const missing of [0, 1]) {
+    const title = missing === 0 ? 'when all its records are there' : 'not when one of its records is missing'
+    test(`is, after its row was pruned, moved ${title}`, async () => {
+      const site = s3Site(false)
+      const uri = `${site.location}a.ndjson`
+      put(site, 'one')
+      let isForbidden = true
+      const store = watched(site.store, async ({ name }) => {
+        if (isForbidden && name === 'copy')
+          throw new TidemarkError('no', { kind: 'permanent', code: 'object-denied' })
+      })
+      await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+        const { ledger, search } = world.process
+        await world.list()
+        const { id } = await rowOf(world, uri)
+        takeAway(site)
+        await world.list()
+        await ledger.transaction(async (tx) => {
+          const beforeMs = world.clock.now() + 1_000
+          await pruneShards(tx, { pipeline: NAME, overwrites: 'append', beforeMs, limit: 10 })
+          if (missing > 0) await search.removeRange(tx, shardRange(NAME, id), missing)
+        })
+        assert.equal(await world.rows('ingest_shards'), 0)
+        isForbidden = false
+        put(site, 'one')
+        await world.list()
+        const { disposed, code } = await rowOf(world, uri)
+        assert.deepEqual([disposed, code], [missing === 0 ? 'moved' : 'not-proven', 'known'])
+        assert.equal((await heads(site, uri)) === undefined, missing === 0)
+      })
+    })
+  }
 
   test('is counted, with all that lies there, where objects are moved to below what is listed', async () => {
     const site = s3Site(false)

@@ -1,7 +1,7 @@
 /**
  * What becomes of an object that is stored, by choice: it is kept, tagged, moved or deleted. Each needs proof, looked at
  * anew just before: the shard is read to its end, the index has as many records of it as it published, all others are in
- * quarantine, and the store still has that version. A tag says that all is well, and needs an empty quarantine.
+ * quarantine, and the store still has that version. One whose row was pruned meanwhile is read once more, and counted. A tag says that all is well, and needs an empty quarantine.
  *
  *   move     copy within the store ▸ same bytes? ▸ commit `moving`, where ▸ proof, copy there? ▸ remove ▸ commit `moved`
  *   delete   copy into the home ▸ reads back? ▸ commit `deleting`, where ▸ proof, reads back? ▸ remove ▸ commit `deleted`
@@ -17,9 +17,9 @@ import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-store.ts'
 import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
-import { hostOf, keptOn } from './object-bytes.ts'
+import { hostOf, keptOn, openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
-import { type PipelineConfig, shardRange } from './pipeline.ts'
+import { keyOf, type PipelineConfig, shardRange } from './pipeline.ts'
 import { schemeOf } from './pipelines.ts'
 import { disposeJob } from './placing.ts'
 import { versionOf } from './plan.ts'
@@ -130,7 +130,8 @@ class Disposal {
     this.#in = input
   }
 
-  run(after: PipelineConfig['after']): Promise<Disposed> {
+  async run(after: PipelineConfig['after']): Promise<Disposed> {
+    await this.#proveKnown()
     switch (after.do) {
       case 'tag':
         return this.#tag(after.tags)
@@ -240,6 +241,32 @@ class Disposal {
   }
 
   // --- Proof -------------------------------------------------------------------------------------------------------
+
+  /**
+   * One that was pruned is known by its records alone, and its row was made from these: it says nothing of how many there
+   * should be. So the object is read to its end. What is on its way to be removed was looked at before.
+   */
+  async #proveKnown(): Promise<void> {
+    const { kinds, row, job, config } = this.#in
+    if (row.code !== 'known' || row.disposed === 'moving' || row.disposed === 'deleting') return
+    if (!(await this.#current())) throw gone()
+    const { items } = await kinds.openRecords({
+      open: await openBytes(kinds, row, job.signal),
+      name: keyOf(row.uri),
+      options: config.read,
+      shape: null,
+      from: { records: 0, byte: null, line: null },
+      limits: kinds.settings.limits,
+      signal: job.signal,
+    })
+    let records = 0
+    for await (const _ of items) {
+      records += 1
+      job.progress({ label: row.uri })
+    }
+    if (records !== row.records)
+      throw left('not-proven', `the index has ${row.records} of its ${records} records`)
+  }
 
   /** Counted anew: what the row said when it was read may be over. */
   async #prove(): Promise<void> {

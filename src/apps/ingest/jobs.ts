@@ -17,7 +17,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
-import { defineJob, type JobKind, type JobRequest, request } from '../../engine/index.ts'
+import { defineJob, type JobKind } from '../../engine/index.ts'
 import type { AnyJobKind } from '../../engine/kinds.ts'
 import { Obstacles } from '../../engine/obstacles.ts'
 import type { IndexWriter } from '../../search/contract.ts'
@@ -27,11 +27,11 @@ import { runForget } from './forget.ts'
 import type { KeptObjects } from './kept-objects.ts'
 import { runListing } from './listing.ts'
 import { runObject } from './object.ts'
-import { itemOf, OBJECT_KIND, streamOf } from './pipeline.ts'
+import { itemOf, OBJECT_KIND } from './pipeline.ts'
 import type { Pipelines } from './pipelines.ts'
 import { runReplay } from './replay.ts'
 import type { IngestSettings } from './settings.ts'
-import { runSomeObjects, SMALL_BYTES_MAX, TOGETHER_MAX } from './small-objects.ts'
+import { runSomeObjects } from './small-objects.ts'
 import type { IngestTables } from './store/tables.ts'
 import { runSweep } from './sweep.ts'
 import { runTidy } from './tidy.ts'
@@ -169,33 +169,4 @@ export function ingestKinds(deps: IngestDeps): IngestKinds {
 export function jobsOf(kinds: IngestKinds): AnyJobKind[] {
   const { object, some, list, sweep, dispose, replay, tidy, forget } = kinds
   return [object, some, list, sweep, dispose, replay, tidy, forget]
-}
-
-type Announced = { id: string; uri: string; version: string; sizeBytes: number | null }
-
-/** Of shards that are new: small ones together. */
-export function newObjectJobs(kinds: IngestKinds, pipeline: string, all: readonly Announced[]): JobRequest[] {
-  const small = all.filter(({ sizeBytes, uri }) => isSmall(sizeBytes) && !uri.startsWith('message:'))
-  if (small.length < 2) return all.map((one) => objectJob(kinds, pipeline, one))
-  const jobs = all.filter((one) => !small.includes(one)).map((one) => objectJob(kinds, pipeline, one))
-  const stream = streamOf(pipeline)
-  for (let from = 0; from < small.length; from += TOGETHER_MAX) {
-    const shards = small.slice(from, from + TOGETHER_MAX).map(({ id }) => id)
-    jobs.push(request(kinds.some, { pipeline, shards }, { stream }))
-  }
-  return jobs
-}
-
-function isSmall(sizeBytes: number | null): boolean {
-  return sizeBytes !== null && sizeBytes <= SMALL_BYTES_MAX
-}
-
-/** The job of a shard that is open. */
-export function objectJob(
-  { object }: Pick<IngestKinds, 'object'>,
-  pipeline: string,
-  { id, uri, version, sizeBytes }: Announced,
-): JobRequest {
-  const size = sizeBytes === null ? {} : { size: sizeBytes }
-  return request(object, { pipeline, shard: id, uri, version }, { stream: streamOf(pipeline), ...size })
 }

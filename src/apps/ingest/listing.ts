@@ -49,8 +49,9 @@ async function list(
   let after = row.cursor === null ? null : keyOfCursor(row.cursor)
   let listed = row.listing_n
   for (let n = 0; n < Math.min(PAGES_PER_RUN, PAGES_MAX); n++) {
+    const askedAtMs = clock.now()
     const page = await store.list({ prefix: location, after, max: PAGE, signal: job.signal })
-    listed += await takePage(kinds, job, { of, page, startAtMs })
+    listed += await takePage(kinds, job, { of, page, askedAtMs, startAtMs })
     job.progress({ done: listed, unit: 'items', label: location })
     after = page.next
     if (after === null) return { note: `${formatCount(listed)} listed` }
@@ -58,13 +59,18 @@ async function list(
   return { again: {}, note: `${formatCount(listed)} listed, and more to come` }
 }
 
-type Listed = { of: { pipeline: string; generation: number }; page: ObjectPage; startAtMs: number | null }
+type Listed = {
+  of: { pipeline: string; generation: number }
+  page: ObjectPage
+  askedAtMs: number
+  startAtMs: number | null
+}
 
 /** Shards, their jobs, and where to go on: one transaction. Answers how many were listed. */
 async function takePage(
   kinds: IngestKinds,
   job: RunContext<PipelinePayload>,
-  { of, page, startAtMs }: Listed,
+  { of, page, askedAtMs, startAtMs }: Listed,
 ): Promise<number> {
   const { config } = await kinds.pipelines.get(of.pipeline)
   const shown = page.objects.filter((one) => !isFolder(one))
@@ -73,7 +79,7 @@ async function takePage(
     startAtMs !== null && modifiedAtMs !== null && modifiedAtMs < startAtMs
   const wanted = objects.filter((one) => !isBefore(one))
   const prepared = await preparePlacing(kinds, of.pipeline, wanted.map(foundByListing), {
-    listing: of.generation,
+    listing: { generation: of.generation, askedAtMs },
   })
   await job.commit({
     jobs: prepared.jobs,

@@ -13,7 +13,7 @@ import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { itemOf, keyOf, type PipelineConfig, shardId, shardRange, streamOf } from './pipeline.ts'
 import { disposeJob, placeCurrent } from './placing.ts'
-import { REPLACED } from './plan.ts'
+import { isBefore, REPLACED } from './plan.ts'
 import { RECORD_GRANT, type RecordOf } from './record-document.ts'
 import { putQuarantine } from './store/pipelines.ts'
 import type { ShardRow } from './store/rows.ts'
@@ -184,14 +184,26 @@ async function lookAtVersions(
   }
 }
 
-/**
- * What the store had when we took it away, where it has had nothing since: another version that is not there was put
- * before that one, or taken away by somebody else.
- */
+/** What the store had when we took it away. Null where another may have come after it, and was taken away by somebody else. */
 function takenAway(all: readonly ShardRow[]): string | null {
   const isAway = ({ state, disposed }: ShardRow): boolean =>
     state === 'stored' && disposed !== null && TAKEN_AWAY.has(disposed)
-  return all.find(isAway)?.id ?? null
+  const isLast = (away: ShardRow): boolean =>
+    !all.some((other) => other !== away && mayHaveFollowed(other, away))
+  return all.find((row) => isAway(row) && isLast(row))?.id ?? null
+}
+
+/**
+ * The store had the other one after this was stored, and has not shown this one since; or the other has the later
+ * sequencer, and the store has not shown this one since that was told.
+ */
+function mayHaveFollowed(other: ShardRow, away: ShardRow): boolean {
+  const shownAt = away.listed_at ?? 0
+  const toldAt = Math.max(other.announced_at ?? 0, other.created_at)
+  // Whoever names no sequencer was answered by the store itself.
+  const otherShownAt = Math.max(other.listed_at ?? 0, other.sequencer === null ? toldAt : 0)
+  if (otherShownAt > Math.max(shownAt, away.settled_at ?? 0)) return true
+  return isBefore(away, other) && toldAt >= shownAt
 }
 
 /** Of an earlier life of the shard, which was replaced, and is what the object is again. */

@@ -4,10 +4,14 @@ import { type JobRequest, request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
 import { storable } from './envelope.ts'
-import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
+import type { IngestKinds } from './jobs.ts'
 import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
-import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
+import { type Placed, type Placing, placeShards, shardsOfUris } from './store/shards.ts'
+
+/** Of objects that are read together: how many, and how large one may be by what is told of it. */
+const TOGETHER_MAX = 100
+export const SMALL_BYTES_MAX = 64 * 1024
 
 export function foundOf(
   uri: string,
@@ -60,7 +64,7 @@ export async function preparePlacing(
   kinds: IngestKinds,
   pipeline: string,
   all: readonly Found[],
-  { listing }: { listing?: number } = {},
+  { listing }: Pick<Placing, 'listing'> = {},
 ): Promise<PreparedPlacing> {
   const found = distinct(all)
   const { overwrites, after } = (await kinds.pipelines.get(pipeline)).config
@@ -126,6 +130,35 @@ export async function preparePlacing(
 
 function isTakenAway({ do: wanted }: PipelineConfig['after'], disposed: string | null | undefined): boolean {
   return (wanted === 'move' || wanted === 'delete') && (disposed === 'moved' || disposed === 'deleted')
+}
+
+type Announced = { id: string; uri: string; version: string; sizeBytes: number | null }
+
+/** Of shards that are new: small ones together. */
+function newObjectJobs(kinds: IngestKinds, pipeline: string, all: readonly Announced[]): JobRequest[] {
+  const small = all.filter(({ sizeBytes, uri }) => isSmall(sizeBytes) && !uri.startsWith('message:'))
+  if (small.length < 2) return all.map((one) => objectJob(kinds, pipeline, one))
+  const jobs = all.filter((one) => !small.includes(one)).map((one) => objectJob(kinds, pipeline, one))
+  const stream = streamOf(pipeline)
+  for (let from = 0; from < small.length; from += TOGETHER_MAX) {
+    const shards = small.slice(from, from + TOGETHER_MAX).map(({ id }) => id)
+    jobs.push(request(kinds.some, { pipeline, shards }, { stream }))
+  }
+  return jobs
+}
+
+function isSmall(sizeBytes: number | null): boolean {
+  return sizeBytes !== null && sizeBytes <= SMALL_BYTES_MAX
+}
+
+/** The job of a shard that is open. */
+export function objectJob(
+  { object }: Pick<IngestKinds, 'object'>,
+  pipeline: string,
+  { id, uri, version, sizeBytes }: Announced,
+): JobRequest {
+  const size = sizeBytes === null ? {} : { size: sizeBytes }
+  return request(object, { pipeline, shard: id, uri, version }, { stream: streamOf(pipeline), ...size })
 }
 
 export function disposeJob(

@@ -73,7 +73,7 @@ export function isLater(found: Pick<Found, 'sequencer'>, same: Pick<KnownShard, 
 }
 
 /** By sequencers alone, where both have one: nothing else orders events of one object. */
-function isBefore(found: Pick<Found, 'sequencer'>, other: Pick<KnownShard, 'sequencer'>): boolean {
+export function isBefore(found: Pick<Found, 'sequencer'>, other: Pick<KnownShard, 'sequencer'>): boolean {
   if (found.sequencer === null || other.sequencer === null) return false
   return compareSequencers(found.sequencer, other.sequencer) < 0
 }

@@ -328,5 +328,44 @@ for (const database of ['sqlite', 'postgres'] as const) {
       assert.ok(world.queue.sent[0]!.visibleAtMs <= world.clock.now())
       assert.deepEqual(world.queue.acknowledged, [])
     })
+
+    const waitMs = 20_000
+    withWorld(
+      'that is stopped while a service waits for messages gives nothing back to the call that nobody hears any more',
+      async (world) => {
+        world.queue.limits = { ...world.queue.limits, waitMsMax: waitMs }
+        const receive = world.queue.receive.bind(world.queue)
+        const isWaiting = Promise.withResolvers<void>()
+        let askedAtMs = Number.NaN
+        // Answers at once what it has; without anything it waits, and the service does not notice who leaves.
+        world.queue.receive = async ({ max, signal }: { max: number; signal?: AbortSignal }) => {
+          const nowMs = world.clock.now()
+          const messages = await receive({ max })
+          if (messages.length > 0) return messages
+          askedAtMs = nowMs
+          isWaiting.resolve()
+          return new Promise((_resolve, reject) => {
+            signal!.addEventListener('abort', () => reject(signal!.reason))
+          })
+        }
+        world.store.put('a.ndjson', lines(1))
+        world.announce('a.ndjson')
+        const { receiver, engine, kinds } = world.process
+        await engine.pause('kind', kinds.object.kind)
+        receiver.start()
+        await isWaiting.promise
+        assert.equal(receiver.held.size, 1)
+        const leftMs = waitMs - 5_000
+        world.clock.aheadMs += waitMs - leftMs
+        await receiver.stop()
+        const { visibleAtMs } = world.queue.sent[0]!
+        assert.ok(visibleAtMs > askedAtMs + waitMs, 'not while that call may get it')
+        assert.ok(visibleAtMs <= world.clock.now() + leftMs + 2_000, 'and not much later')
+      },
+      {
+        config: { queue: { kind: 'sqs', url: 'http://127.0.0.1/1/q', region: 'eu-north-1' } },
+        settings: { receiveWaitMs: waitMs },
+      },
+    )
   })
 }

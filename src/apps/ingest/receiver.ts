@@ -64,6 +64,8 @@ const EXCERPT_BYTES_MAX = 2_048
 /** Of receiving, and of acknowledging. */
 const CALLS_MAX = 8
 const RELEASE_TRIES = 3
+/** How much later than we reckon a service may end a call. */
+const ABANDONED_MARGIN_MS = 1_000
 /** Objects of one message whose store is asked for their version: at a time, and at most. */
 const HEADS_AT_ONCE = 8
 const HEADS_MAX = 1_000
@@ -109,6 +111,8 @@ export class Receiver {
   #counts: Counts = {}
   /** Calls to receive that are made at once: more while there is more than one of them brings. */
   #calls = 1
+  /** When the service ends the call to receive that was made last; undefined when it was answered. */
+  #asksUntilMs: number | undefined
 
   constructor(input: ReceiverInput) {
     this.#in = input
@@ -124,14 +128,14 @@ export class Receiver {
     this.#armTick()
   }
 
-  /** Others get what is not settled, at once. */
+  /** Others get what is not settled: at once, or when no call of ours can take it any more. */
   async stop(): Promise<void> {
     this.#stop.abort(new TidemarkError('the receiver was stopped', { kind: 'transient', code: 'stopped' }))
     this.#cancelTick()
     await this.#loop
     await this.#turn
     await this.#ticking
-    await this.#giveBack(this.held.all())
+    await this.#giveBack(this.held.all(), this.#abandonedMs())
     await this.#writeCounts()
     await this.#in.queue.close()
   }
@@ -313,8 +317,7 @@ export class Receiver {
   }
 
   #isGivenUp(read: Read): boolean {
-    const { kind } = this.#in.pipeline.config.queue
-    const isOwn = kind === 'inbox' || kind === 'folder'
+    const isOwn = isOwnQueue(this.#in.pipeline)
     return isOwn && refusalOf(read) !== undefined && (read.message.deliveries ?? 1) >= INBOX_DELIVERIES_MAX
   }
 
@@ -354,13 +357,15 @@ export class Receiver {
    * messages, so that what came by another does not wait with it.
    */
   async #receive(waitMs: number, room: number, signal: AbortSignal): Promise<readonly QueueMessage[]> {
-    const { queue } = this.#in
+    const { queue, clock } = this.#in
     const { receiveMax, waitMsMax } = queue.limits
     const calls = Math.max(1, Math.min(this.#calls, Math.floor(room / receiveMax)))
     const asked = { max: receiveMax, waitMs: calls > 1 ? 0 : Math.min(waitMs, waitMsMax), signal }
+    this.#asksUntilMs = clock.monotonicMs() + asked.waitMs
     const answers = await Promise.allSettled(Array.from({ length: calls }, () => queue.receive(asked)))
     const messages = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
     const failed = answers.find((answer) => answer.status === 'rejected')
+    if (!failed) this.#asksUntilMs = undefined
     // What came must not wait for its visibility to end.
     if (failed && messages.length === 0) throw failed.reason
     const isFull = messages.length >= calls * receiveMax
@@ -534,11 +539,23 @@ export class Receiver {
     await this.#giveBack(released)
   }
 
+  /**
+   * A service may not notice that nobody waits for its answer any more: what becomes visible while it waits goes to that
+   * call, and to nobody else until its visibility ends. Calls to our own queues end with us.
+   */
+  #abandonedMs(): number {
+    const { pipeline, clock } = this.#in
+    if (this.#asksUntilMs === undefined || isOwnQueue(pipeline)) return 0
+    const leftMs = this.#asksUntilMs + ABANDONED_MARGIN_MS - clock.monotonicMs()
+    // Services count in whole seconds.
+    return Math.max(0, Math.ceil(leftMs / 1_000) * 1_000)
+  }
+
   /** Nobody asks again later, and others would wait for the visibility to end: so it is tried some times. */
-  async #giveBack(held: readonly Held[]): Promise<void> {
-    const nowMs = this.#in.clock.now()
-    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > nowMs).map(({ message }) => message)
-    for (let tries = 0; tries < RELEASE_TRIES && !(await this.#extend(stillOurs, 0)); tries++);
+  async #giveBack(held: readonly Held[], afterMs = 0): Promise<void> {
+    const fromMs = this.#in.clock.now() + afterMs
+    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > fromMs).map(({ message }) => message)
+    for (let tries = 0; tries < RELEASE_TRIES && !(await this.#extend(stillOurs, afterMs)); tries++);
     for (const { message } of held) this.held.drop(message.id)
     this.#count({ released: held.length })
   }
@@ -638,6 +655,10 @@ function countsOf(all: readonly Read[], { found }: PreparedPlacing, placed: read
 function inlineFound({ id }: QueueMessage, data: Uint8Array): Found {
   const hash = createHash('sha256').update(data).digest('hex')
   return foundOf(`message:${id}`, { id: hash }, { sizeBytes: data.length, isCurrent: false, data })
+}
+
+function isOwnQueue({ config: { queue } }: Pipeline): boolean {
+  return queue.kind === 'inbox' || queue.kind === 'folder'
 }
 
 function refusalOf(read: Read): Refusal | undefined {

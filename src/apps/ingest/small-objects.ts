@@ -11,19 +11,16 @@ import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
 import type { NewDocument } from '../../search/contract.ts'
 import { Batch } from './batch.ts'
-import { type IngestKinds, objectJob, type SomeShardsPayload } from './jobs.ts'
+import type { IngestKinds, SomeShardsPayload } from './jobs.ts'
 import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { keyOf, type PipelineConfig, streamOf } from './pipeline.ts'
-import { disposeJob } from './placing.ts'
+import { disposeJob, objectJob, SMALL_BYTES_MAX } from './placing.ts'
 import { RECORD_GRANT } from './record-document.ts'
 import { putQuarantine } from './store/pipelines.ts'
 import type { QuarantineRow, ShardRow } from './store/rows.ts'
 import { type StoredAtOnce, shardsOfUris, storeShards } from './store/shards.ts'
 
-/** Of objects that are read together: how many, and how large one may be by what is told of it. */
-export const TOGETHER_MAX = 100
-export const SMALL_BYTES_MAX = 64 * 1024
 /** At a time, by one job. */
 const READS_MAX = 8
 

@@ -4,7 +4,8 @@
  */
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { request } from '../../engine/index.ts'
-import { type IngestKinds, objectJob, type PipelinePayload } from './jobs.ts'
+import type { IngestKinds, PipelinePayload } from './jobs.ts'
+import { objectJob } from './placing.ts'
 import { pruneShards } from './store/shards.ts'
 
 const PRUNED_PER_COMMIT = 500

@@ -132,7 +132,7 @@ export class S3Store implements ObjectStore {
     const answer = await this.#call(uri, signal, async ({ client }) => {
       const { VersionId: versionId } = versionIdOf(version)
       const credentials = await client.config.credentials()
-      const got = await this.#unlessSilent(signal, (heard) =>
+      const got = await this.#unlessSilent(signal, (watch) =>
         this.#gets.get({
           send: async (request, abortSignal) =>
             (await client.config.requestHandler.handle(request as never, { abortSignal }))
@@ -143,7 +143,7 @@ export class S3Store implements ObjectStore {
           headers: { range: rangeFrom(fromByte), ...(version && { 'if-match': `"${version.id}"` }) },
           credentials,
           nowMs: this.#options.clock.now() + client.config.systemClockOffset,
-          signal: heard,
+          signal: watch.signal,
         }),
       )
       if (got instanceof Refusal) throw got
@@ -300,11 +300,11 @@ export class S3Store implements ObjectStore {
     return { ...head, bytes: noBytes() }
   }
 
-  async #unlessSilent<T>(caller: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #unlessSilent<T>(caller: AbortSignal, run: (watch: SilenceWatch) => Promise<T>): Promise<T> {
     const { clock, timeoutMs = TIMEOUT_MS } = this.#options
     const watch = new SilenceWatch({ clock, timeoutMs, caller, errors: s3Errors })
     try {
-      return await watch.hear(run(watch.signal))
+      return await watch.hear(run(watch))
     } finally {
       watch.end()
     }
@@ -313,7 +313,11 @@ export class S3Store implements ObjectStore {
   /** A few bytes are waited for as a whole: each wait for a part of them costs more than they do. */
   async #together(uri: string, body: Readable, signal: AbortSignal): Promise<Buffer> {
     try {
-      return await this.#unlessSilent(signal, () => allOf(body))
+      return await this.#unlessSilent(signal, (watch) => {
+        // Slow is not silent.
+        body.on('data', () => watch.moved())
+        return allOf(body)
+      })
     } catch (thrown) {
       if (signal.aborted) throw signal.reason
       throw s3Errors.classify(thrown, { uri, nowMs: this.#options.clock.now() })

@@ -1,8 +1,10 @@
 /** GETs without the SDK: signed as the SDK signs them, and never in the way of it. */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import { systemClock } from '../../base/clock.ts'
+import { type Clock, FakeClock, systemClock } from '../../base/clock.ts'
 import { encoded, Signer } from '../aws/signature.ts'
 import { collect, failure, never } from '../object-store.suite.ts'
 import { type Script, type ScriptedServer, startServer } from '../scripted-server.suite.ts'
@@ -18,10 +20,14 @@ const give: Script = (_, answer) => {
   answer.writeHead(206, headers).end('abc')
 }
 
-async function withStore(script: Script, run: (store: S3Store, server: ScriptedServer) => Promise<void>) {
+async function withStore(
+  script: Script,
+  run: (store: S3Store, server: ScriptedServer) => Promise<void>,
+  patience: { clock: Clock; timeoutMs?: number } = { clock: systemClock },
+) {
   const server = await startServer(script)
   const store = new S3Store({
-    clock: systemClock,
+    ...patience,
     region: REGION,
     endpoint: server.url,
     credentials,
@@ -61,6 +67,36 @@ test('the second GET of a bucket is made without the SDK, and asks for the same 
       })
     }
   })
+})
+
+test('a few bytes that come slowly are not silence, however long all of them take', async () => {
+  const clock = new FakeClock()
+  const timeoutMs = 60_000
+  const text = 'ten bytes!'
+  const sockets: Socket[] = []
+  const onSocket = (message: unknown): void => void sockets.push((message as { socket: Socket }).socket)
+  const heardBytes = (): number => sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0)
+  const slowly: Script = async (_, answer) => {
+    const headers = { etag: `"${ETAG}"`, 'content-range': 'bytes 0-9/10', 'content-length': text.length }
+    answer.writeHead(206, headers)
+    for (const letter of text) {
+      const before = heardBytes()
+      answer.write(letter)
+      while (heardBytes() === before && !answer.destroyed)
+        await new Promise((resolve) => setImmediate(resolve))
+      await clock.advance(timeoutMs / 3)
+    }
+    answer.end()
+  }
+  subscribe('net.client.socket', onSocket)
+  try {
+    const run = async (store: S3Store): Promise<void> => {
+      for (const key of ['by the SDK', 'without it']) assert.equal(await read(store, key), text)
+    }
+    await withStore(slowly, run, { clock, timeoutMs })
+  } finally {
+    unsubscribe('net.client.socket', onSocket)
+  }
 })
 
 test('a call of the SDK, signed once more, has the signature that the SDK gave it', async () => {

@@ -14,8 +14,8 @@ export type Placing = {
   pipeline: string
   overwrites: 'replace' | 'append'
   nowMs: number
-  /** Of a listing; left out where a message told of them. */
-  listing?: number | undefined
+  /** Left out where a message told of them. What a listing shows was there at some time after it was asked for. */
+  listing?: { generation: number; askedAtMs: number } | undefined
   /** Those of which the index has records, and how many. */
   inIndex: ReadonlyMap<string, number>
 }
@@ -93,7 +93,7 @@ async function insertShards(
               one.data,
               placement.state === 'stored' ? 1 : 0,
             ],
-            ...(listing === undefined ? [nowMs, null, null] : [null, nowMs, listing]),
+            ...(listing === undefined ? [nowMs, null, null] : [null, listing.askedAtMs, listing.generation]),
             ...[nowMs, nowMs, placement.state === 'open' ? null : nowMs],
             ...Array<number>(2).fill(placement.code === 'known' ? inIndex.get(one.id)! : 0),
           ] satisfies Value[],
@@ -125,16 +125,19 @@ async function noteAgain(
     const isNamed = one.versionId !== null && same!.version_id === null
     if (!isAfter && !isNamed) continue
     await tx.run(
-      `UPDATE ingest_shards SET sequencer = ?, version_id = COALESCE(version_id, ?) WHERE pipeline = ? AND id = ?`,
-      [isAfter ? one.sequencer : same!.sequencer, one.versionId, pipeline, one.id],
+      `UPDATE ingest_shards SET sequencer = ?, announced_at = ?, version_id = COALESCE(version_id, ?)
+       WHERE pipeline = ? AND id = ?`,
+      [
+        ...(isAfter ? [one.sequencer, nowMs] : [same!.sequencer, same!.announced_at]),
+        ...[one.versionId, pipeline, one.id],
+      ],
     )
   }
   if (again.length === 0) return
   const set =
     listing === undefined ? 'announced_at = COALESCE(announced_at, ?)' : 'listed_at = ?, listing = ?'
   await tx.run(`UPDATE ingest_shards SET ${set} WHERE pipeline = ? AND id IN (${textsFrom(tx)})`, [
-    nowMs,
-    ...(listing === undefined ? [] : [listing]),
+    ...(listing === undefined ? [nowMs] : [listing.askedAtMs, listing.generation]),
     pipeline,
     JSON.stringify(again.map(({ one }) => one.id)),
   ])
@@ -148,7 +151,7 @@ async function reopenShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: F
        disposed_to = NULL, disposed_version = NULL,
        sequencer = COALESCE(?, sequencer), version_id = ?, data = COALESCE(?, data), listing = COALESCE(?, listing),
        created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'skipped'`,
-    [one.sequencer, one.versionId, one.data, listing ?? null, nowMs, nowMs, pipeline, one.id],
+    [one.sequencer, one.versionId, one.data, listing?.generation ?? null, nowMs, nowMs, pipeline, one.id],
   )
   await tx.run(`DELETE FROM ingest_quarantine WHERE pipeline = ? AND shard = ?`, [pipeline, one.id])
 }
@@ -164,7 +167,7 @@ async function retryShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: Fo
     `UPDATE ingest_shards SET state = 'open', token = NULL, code = NULL, reason = NULL, settled_at = NULL,
        sequencer = COALESCE(?, sequencer), version_id = COALESCE(?, version_id), listing = COALESCE(?, listing),
        created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'bad'`,
-    [one.sequencer, one.versionId, listing ?? null, nowMs, nowMs, pipeline, one.id],
+    [one.sequencer, one.versionId, listing?.generation ?? null, nowMs, nowMs, pipeline, one.id],
   )
 }
 

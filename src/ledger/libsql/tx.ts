@@ -2,7 +2,7 @@
  * Statements on one stream. What is asked for in one turn of the event loop leaves in one request: statements that
  * nobody waits for in between, be they of several jobs' effects, cost one round trip together.
  */
-import { systemClock } from '../../base/clock.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import type { Announcement, Tx, Value } from '../contract.ts'
 import { Manners, RunAgain, type ServerTx } from '../effects.ts'
@@ -16,6 +16,13 @@ const STEPS_MAX = 2_000
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024
 /** The server ends a transaction after five seconds, if others wait: who has worked for so long of them was busy. */
 const LONG_MS = 2_500
+/**
+ * For how long a BEGIN that is refused is sent anew, and how long after. The server has a queue for its write lock, but who
+ * comes to the head of it after others have written must begin with a new look at the database within 15 ms, or is put
+ * to the end again, and is refused after five seconds of that. On a busy machine this is how most of a crowd fares.
+ */
+const BEGIN_MS_MAX = 120_000
+const BEGIN_PAUSE_MS = 20
 
 type Pending = Step & { resolve: (result: StepResult) => void; reject: (thrown: unknown) => void }
 
@@ -213,7 +220,11 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     this.#isBegun = true
     const sinceMs = systemClock.monotonicMs()
     try {
-      const answer = await this.#stream.batch(steps, { isFirst })
+      let answer = await this.#stream.batch(steps, { isFirst })
+      while (isFirst && isNotBegun(answer) && systemClock.monotonicMs() - sinceMs < BEGIN_MS_MAX) {
+        await sleep(systemClock, BEGIN_PAUSE_MS)
+        answer = await this.#stream.batch(steps, { isFirst })
+      }
       this.#isOpen = answer.isOpen
       if (!isFirst) return answer
       if (answer.errors[0]) {
@@ -374,6 +385,14 @@ const CHANGES = /^\s*(?:INSERT|UPDATE|DELETE|REPLACE|WITH)\b/i
 function isWrite(sql: string, { changes, rowsWritten }: StepResult): boolean {
   if (LOOKS.test(sql)) return false
   return !CHANGES.test(sql) || changes > 0 || rowsWritten > 0
+}
+
+/**
+ * The lock was not to be had; or the server gave notice, once more, that it has ended the transaction before on this stream.
+ * Nothing of the request was run.
+ */
+function isNotBegun({ errors: [error] }: BatchAnswer): boolean {
+  return error !== undefined && (error.code === TIMED_OUT || /^SQLITE_BUSY/.test(error.code ?? ''))
 }
 
 /** Such as INSERT OR ROLLBACK: what came before it is gone, and what came after it was not run. */

@@ -39,6 +39,8 @@ const READERS_MAX = 4
 const SNAPSHOTS_MAX = 2
 /** The server ends a transaction after twice as long. */
 const TRANSACTION_MS = 2_500
+/** Before anything is known of how long they take. */
+const EFFECTS_FIRST = 64
 /** Rows that stay behind are swept by the next engine that starts. */
 const FORGET_MS_MAX = 1_000
 
@@ -50,7 +52,7 @@ export class LibsqlDriver implements Driver {
   readonly clock: Clock
   /** Well within the time that the server gives a transaction. */
   readonly idleMsMax = 3_000
-  #effectsMax = Number.POSITIVE_INFINITY
+  #effectsMax = EFFECTS_FIRST
   /** What an answer of the server may hold, with room for how it is written there. */
   readonly claimBytesMax = 4 * 1024 * 1024
   readonly #connection: Connection
@@ -80,12 +82,15 @@ export class LibsqlDriver implements Driver {
     return this.#effectsMax
   }
 
-  /** Effects that wait for answers are round trips: so many of them as end in half of the server's time. */
-  #learnPace({ effects, busyMs }: LibsqlTx): void {
+  /**
+   * Effects that wait for answers are round trips: so many of them as end in half of the server's time. Of a transaction
+   * that the server has ended, those count that it got to.
+   */
+  #learnPace({ effects, heldMs }: LibsqlTx): void {
     if (effects === 0) return
-    if (busyMs > TRANSACTION_MS)
-      this.#effectsMax = Math.max(1, Math.floor((effects * TRANSACTION_MS) / busyMs))
-    else if (busyMs < TRANSACTION_MS / 2 && effects >= this.#effectsMax) this.#effectsMax = 2 * effects
+    if (heldMs > TRANSACTION_MS)
+      this.#effectsMax = Math.max(1, Math.floor((effects * TRANSACTION_MS) / heldMs))
+    else if (heldMs < TRANSACTION_MS / 2 && effects >= this.#effectsMax) this.#effectsMax = 2 * effects
   }
 
   /** What was asked of the server so far, the heartbeat aside. */
@@ -176,9 +181,14 @@ export class LibsqlDriver implements Driver {
   readonly insertEdges = insertEdges
   readonly settleDone = settleDone
 
-  runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void> {
-    ;(tx as LibsqlTx).effects += list.length
-    return runEffects(tx as LibsqlTx, list, options)
+  async runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void> {
+    const own = tx as LibsqlTx
+    const before = own.effects
+    const onTurn = (index: number | undefined): void => {
+      own.effects = before + (index === undefined ? list.length : index + 1)
+      options.onTurn(index)
+    }
+    await runEffects(own, list, { ...options, onTurn })
   }
 
   readonly readyQueues = readyQueues

@@ -4,11 +4,11 @@
  */
 import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
-import type { Announcement, Tx, Value } from '../contract.ts'
+import { type Announcement, LONG_CODE, type Tx, type Value } from '../contract.ts'
 import { Manners, RunAgain, type ServerTx } from '../effects.ts'
 import { IDLE_CODE } from '../guard.ts'
 import type { BatchAnswer, Step, StepResult, Stream } from './connection.ts'
-import { Aftermath, classify, LONG_CODE, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
+import { Aftermath, classify, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
 
 /** Of one request; what is more follows in the next. */
 const STEPS_MAX = 2_000
@@ -17,9 +17,9 @@ const REQUEST_BYTES_MAX = 4 * 1024 * 1024
 /** The server ends a transaction after five seconds, if others wait: who has worked for so long of them was busy. */
 const LONG_MS = 2_500
 /**
- * For how long a BEGIN that is refused is sent anew, and how long after. The server has a queue for its write lock, but who
- * comes to the head of it after others have written must begin with a new look at the database within 15 ms, or is put
- * to the end again, and is refused after five seconds of that. On a busy machine this is how most of a crowd fares.
+ * For how long a BEGIN that is refused is sent anew, and after what pause. The server lets writers in one after another,
+ * but sends those away who wait while it empties its log, and on a busy machine also some who are next: what they had
+ * seen of the database is old by then, and they have only 15 ms for another look.
  */
 const BEGIN_MS_MAX = 120_000
 const BEGIN_PAUSE_MS = 20
@@ -174,8 +174,9 @@ export class LibsqlTx extends StreamTx implements ServerTx {
   broken = false
   /** Something was changed: its COMMIT goes along with a witness. */
   hasWritten = false
-  /** How many outcomes with effects are in it. */
+  /** How many outcomes with effects are in it by now. */
   effects = 0
+  #begunMs: number | undefined
   isWitnessed = true
   /** What it tells other processes with its COMMIT, and the counter that says so. */
   announced: { what: Announcement; value: number } | undefined
@@ -190,6 +191,11 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     this.#where = where
     this.#begin = begin
     this.manners = manners ?? new Manners()
+  }
+
+  /** For how long it has had the lock, whoever was waited for: the server counts that, and not who was busy. */
+  get heldMs(): number {
+    return this.#begunMs === undefined ? 0 : systemClock.monotonicMs() - this.#begunMs
   }
 
   fail(thrown: unknown): void {
@@ -226,6 +232,7 @@ export class LibsqlTx extends StreamTx implements ServerTx {
         answer = await this.#stream.batch(steps, { isFirst })
       }
       this.#isOpen = answer.isOpen
+      this.#begunMs ??= systemClock.monotonicMs()
       if (!isFirst) return answer
       if (answer.errors[0]) {
         this.fail(answer.errors[0])

@@ -55,6 +55,17 @@ onLibsql(() => {
       assert.equal(await count('whole'), 1)
     })
 
+    test('is not asked for any longer once the ledger is closed', async () => {
+      const other = await openLedger(proxy.url)
+      proxy.refuse(/BEGIN IMMEDIATE/, { code: 'SQLITE_BUSY', times: Number.POSITIVE_INFINITY })
+      const writing = other.driver.transaction((tx) => tx.run(`INSERT INTO notes VALUES ('closed')`))
+      const ended = assert.rejects(writing, /The ledger is closed/)
+      await other.close()
+      await ended
+      proxy.refuse(/BEGIN IMMEDIATE/, { code: 'SQLITE_BUSY', times: 0 })
+      assert.equal(await count('closed'), 0)
+    })
+
     test('is refused to nobody who starts while it is held by a process that has died', async () => {
       const dead = new Connection(parseTarget(server.url, undefined))
       const begun = await dead

@@ -39,8 +39,6 @@ const READERS_MAX = 4
 const SNAPSHOTS_MAX = 2
 /** The server ends a transaction after twice as long. */
 const TRANSACTION_MS = 2_500
-/** Before anything is known of how long they take. */
-const EFFECTS_FIRST = 64
 /** Rows that stay behind are swept by the next engine that starts. */
 const FORGET_MS_MAX = 1_000
 
@@ -52,7 +50,7 @@ export class LibsqlDriver implements Driver {
   readonly clock: Clock
   /** Well within the time that the server gives a transaction. */
   readonly idleMsMax = 3_000
-  #effectsMax = EFFECTS_FIRST
+  #effectsMax = Number.POSITIVE_INFINITY
   /** What an answer of the server may hold, with room for how it is written there. */
   readonly claimBytesMax = 4 * 1024 * 1024
   readonly #connection: Connection

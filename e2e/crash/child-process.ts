@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline'
 import { systemClock } from '../../src/base/clock.ts'
 import type { ChildOptions, Saying } from './child-options.ts'
 
-/** Far longer than any run takes, so that a hang is told from a slow machine. */
-export const CHILD_MS_MAX = 240_000
+/** For every 1,000 items: far longer than any run takes, so that a hang is told from a slow machine. */
+const CHILD_MS_MAX = 240_000
 /** Most of a short life is loading code. */
 const COMPILED = join(import.meta.dirname, '../../node_modules/.cache/tidemark-crash')
 
@@ -16,7 +16,7 @@ export type Ended = {
   stderr: string
   sayings: Saying[]
   ms: number
-  /** It was still there after CHILD_MS_MAX. */
+  /** It was still there after the longest time that it may take. */
   hung: boolean
 }
 
@@ -35,7 +35,9 @@ export class Child {
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     let hung = false
-    const cancelLimit = systemClock.timer(CHILD_MS_MAX, () => {
+    const { streams, segments, pages, pageItems } = options.size
+    const thousands = Math.ceil((streams.length * segments * pages * pageItems) / 1_000)
+    const cancelLimit = systemClock.timer(CHILD_MS_MAX * thousands, () => {
       hung = true
       this.signal('SIGKILL')
     })

@@ -10,7 +10,7 @@ import { freshDatabase } from '../../scripts/test-database.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { CommitPoint } from '../../src/ledger/cycle.ts'
 import type { ChildOptions } from './child-options.ts'
-import { CHILD_MS_MAX, Child, type Ended } from './child-process.ts'
+import { Child, type Ended } from './child-process.ts'
 import { checkEnd, checkInstant, checkSince, finalState } from './oracle.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 import type { SourceSize } from './source.ts'
@@ -85,7 +85,7 @@ export class Life {
     const open = now?.jobs.filter(({ state }) => state === 'pending' || state === 'claimed') ?? []
     const lines = open.map((job) => JSON.stringify(job))
     return [
-      `the process hung for ${CHILD_MS_MAX} ms: ${JSON.stringify(ended.sayings)}`,
+      `the process hung for ${Math.round(ended.ms)} ms: ${JSON.stringify(ended.sayings)}`,
       'open jobs:',
       ...lines,
     ].join('\n  ')

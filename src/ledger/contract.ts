@@ -196,6 +196,8 @@ export type Locks = 'patient' | 'brief' | 'apart'
 
 /** Of a part that would have to wait for somebody else's transaction. */
 export const LOCKED_CODE = 'locked'
+/** Of a transaction that the server ended because it took too long by its own statements: all that is in it does. */
+export const LONG_CODE = 'transaction-long'
 
 export type CycleResult = {
   settled: SettleResult[]

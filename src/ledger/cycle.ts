@@ -19,7 +19,15 @@ import { sleep } from '../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import { Changes } from './changes.ts'
 import { type Claim, claimJobs, type Pauses, type Turns } from './claim.ts'
-import type { ClaimRequest, Cycle, CycleResult, Driver, Locks, SettleResult } from './contract.ts'
+import {
+  type ClaimRequest,
+  type Cycle,
+  type CycleResult,
+  type Driver,
+  LONG_CODE,
+  type Locks,
+  type SettleResult,
+} from './contract.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments } from './frontier.ts'
 import {
@@ -93,7 +101,7 @@ type Blame = { part?: Part; hadEffects?: boolean; refusedUnseen?: boolean }
 
 async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
   const blame: Blame = {}
-  const portions = portionsOf(group.parts, ctx.driver.effectsMax ?? Number.POSITIVE_INFINITY)
+  const portions = portionsOf(group.parts, effectsMaxOf(ctx))
   if (portions.length > 1) return apart(ctx, group, portions, emptyOutput())
   try {
     const output = await inOneTransaction(ctx, group, blame)
@@ -107,12 +115,21 @@ async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
         return search(ctx, group, {}, lossError(thrown))
     }
     if (group.parts.length + (group.claim ? 1 : 0) <= 1 || isOutage(thrown)) throw thrown
-    if (blame.hadEffects && blame.refusedUnseen) {
+    if (blame.hadEffects && blame.refusedUnseen && !isLong(thrown)) {
       ctx.late.groupsLeft = LATE_GROUPS
       return together(ctx, group)
     }
-    return search(ctx, group, blame, thrown)
+    return search(ctx, group, isLong(thrown) ? {} : blame, thrown)
   }
+}
+
+/** Whose turn it was when the time was up is not to blame for it: those before it took most of that. */
+function isLong(thrown: unknown): boolean {
+  return asTidemarkError(thrown).code === LONG_CODE
+}
+
+function effectsMaxOf({ driver }: CycleContext): number {
+  return driver.effectsMax ?? Number.POSITIVE_INFINITY
 }
 
 /** As many with effects in each as one transaction may have; one portion where that is no matter. */
@@ -239,7 +256,9 @@ async function apart(
   const { answers } = output
   let outage: unknown
   for (let next = groups.shift(); next; next = groups.shift()) {
-    const parts = withoutLocked(next, answers)
+    // How many a transaction may have is learned under way.
+    const [parts = [], ...later] = portionsOf(withoutLocked(next, answers), effectsMaxOf(ctx))
+    groups.unshift(...later)
     if (parts.length === 0) continue
     // On SQLite a transaction needs no turn of the event loop, and there may be many.
     await new Promise((resolve) => setImmediate(resolve))
@@ -250,7 +269,8 @@ async function apart(
     } catch (thrown) {
       const isSearch = ctx.losses.n > LOSSES_MAX && isLoss(thrown, blamed)
       const error = isSearch && (await isBack(ctx.driver)) ? lossError(thrown) : thrown
-      if (isSearch) blamed.part = undefined // the loss is noticed later than it happens
+      // The loss is noticed later than it happens.
+      if (isSearch || isLong(error)) blamed.part = undefined
       // What is committed by now must not be tried again with the rest, so an outage is each one's own answer.
       if (isOutage(error)) outage = error
       if (outage === undefined) groups.unshift(...withoutBlamed(parts, blamed, error, answers))

@@ -89,15 +89,17 @@ export class Connection {
   readonly #exchange: HttpExchange & { close(): void }
   /** Of the requests that are under way. */
   readonly #live = new Set<AbortController>()
+  #isClosed = false
 
   constructor(target: Target) {
     this.target = target
     this.#exchange = createHttpExchange()
   }
 
-  /** What is under way ends without an answer. */
+  /** What is under way ends without an answer, and nothing more is sent. */
   close(): void {
-    for (const one of this.#live) one.abort(new ServerError('the ledger was closed', { code: 'CLOSED' }))
+    this.#isClosed = true
+    for (const one of this.#live) one.abort(closedError())
     this.#exchange.close()
   }
 
@@ -106,6 +108,7 @@ export class Connection {
   }
 
   async #post(url: string, body: string, answerMsMax: number): Promise<unknown> {
+    if (this.#isClosed) throw closedError()
     this.usage.requests += 1
     const ending = new AbortController()
     this.#live.add(ending)
@@ -132,6 +135,10 @@ export class Connection {
       this.#live.delete(ending)
     }
   }
+}
+
+function closedError(): ServerError {
+  return new ServerError('the ledger was closed', { code: 'CLOSED' })
 }
 
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {

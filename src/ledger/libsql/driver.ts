@@ -80,12 +80,15 @@ export class LibsqlDriver implements Driver {
     return this.#effectsMax
   }
 
-  /** Effects that wait for answers are round trips: so many of them as end in half of the server's time. */
-  #learnPace({ effects, busyMs }: LibsqlTx): void {
+  /**
+   * Effects that wait for answers are round trips: so many of them as end in half of the server's time. Of a transaction
+   * that the server has ended, those count that it got to.
+   */
+  #learnPace({ effects, heldMs }: LibsqlTx): void {
     if (effects === 0) return
-    if (busyMs > TRANSACTION_MS)
-      this.#effectsMax = Math.max(1, Math.floor((effects * TRANSACTION_MS) / busyMs))
-    else if (busyMs < TRANSACTION_MS / 2 && effects >= this.#effectsMax) this.#effectsMax = 2 * effects
+    if (heldMs > TRANSACTION_MS)
+      this.#effectsMax = Math.max(1, Math.floor((effects * TRANSACTION_MS) / heldMs))
+    else if (heldMs < TRANSACTION_MS / 2 && effects >= this.#effectsMax) this.#effectsMax = 2 * effects
   }
 
   /** What was asked of the server so far, the heartbeat aside. */
@@ -176,9 +179,14 @@ export class LibsqlDriver implements Driver {
   readonly insertEdges = insertEdges
   readonly settleDone = settleDone
 
-  runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void> {
-    ;(tx as LibsqlTx).effects += list.length
-    return runEffects(tx as LibsqlTx, list, options)
+  async runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void> {
+    const own = tx as LibsqlTx
+    const before = own.effects
+    const onTurn = (index: number | undefined): void => {
+      own.effects = before + (index === undefined ? list.length : index + 1)
+      options.onTurn(index)
+    }
+    await runEffects(own, list, { ...options, onTurn })
   }
 
   readonly readyQueues = readyQueues

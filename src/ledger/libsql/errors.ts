@@ -31,8 +31,6 @@ export class Aftermath extends Error {}
 /** Not of a statement: the transaction that the server has ended, because others waited for it too long. */
 export const TIMED_OUT = 'TRANSACTION_TIMEOUT'
 const STREAM_EXPIRED = 'STREAM_EXPIRED'
-/** Of a transaction that took so long by its own statements. */
-export const LONG_CODE = 'transaction-long'
 
 type Trouble = { says: string; code: string; hint: string; kind?: 'permanent' }
 

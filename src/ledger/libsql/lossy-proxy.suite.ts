@@ -1,4 +1,4 @@
-/** Between a ledger and its server: passes requests on, and loses what it is told to. */
+/** Between a ledger and its server: passes requests on, and loses or refuses what it is told to. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,6 +11,7 @@ export class LossyProxy {
   readonly #close: () => Promise<void>
   #loss: { of: RegExp; what: Loss; onLost: () => void } | undefined
   #held: (() => Promise<void>) | undefined
+  #refusal: { of: RegExp; code: string; times: number } | undefined
 
   private constructor(url: string, close: () => Promise<void>) {
     this.url = url
@@ -37,6 +38,11 @@ export class LossyProxy {
     })
   }
 
+  /** So many requests that hold `of` are answered as the server does where none of the steps could be run. */
+  refuse(of: RegExp, { code, times }: { code: string; times: number }): void {
+    this.#refusal = { of, code, times }
+  }
+
   /** What was held back reaches the server now. */
   async deliver(): Promise<void> {
     await this.#held?.()
@@ -50,6 +56,12 @@ export class LossyProxy {
     const parts: Buffer[] = []
     for await (const part of incoming) parts.push(part as Buffer)
     const body = Buffer.concat(parts)
+    const refusal = this.#refusal
+    if (refusal && refusal.times > 0 && refusal.of.test(body.toString())) {
+      refusal.times -= 1
+      outgoing.writeHead(200).end(refusalOf(body, refusal.code))
+      return
+    }
     const found = this.#loss?.of.test(body.toString()) ? this.#loss : undefined
     const loss = found?.what
     if (found) this.#loss = undefined
@@ -68,6 +80,23 @@ export class LossyProxy {
     const answer = await pass()
     outgoing.writeHead(answer.status).end(answer.body)
   }
+}
+
+type Batch = { baton: string | null; requests: { batch?: { steps: { condition?: object }[] } }[] }
+
+/** As a step that is bound to those before it is not run where they fail, so here: only the others have an error. */
+function refusalOf(body: Buffer, code: string): string {
+  const { baton, requests } = JSON.parse(body.toString()) as Batch
+  const steps = requests[0]!.batch!.steps
+  const step_errors = steps.map(({ condition }) => (condition ? null : { message: 'refused', code }))
+  const result = { step_results: steps.map(() => null), step_errors }
+  return JSON.stringify({
+    baton,
+    results: [
+      { type: 'ok', response: { type: 'batch', result } },
+      { type: 'ok', response: { type: 'get_autocommit', is_autocommit: true } },
+    ],
+  })
 }
 
 async function forward(url: string, body: Buffer): Promise<{ status: number; body: Buffer }> {

@@ -2,13 +2,13 @@
  * Statements on one stream. What is asked for in one turn of the event loop leaves in one request: statements that
  * nobody waits for in between, be they of several jobs' effects, cost one round trip together.
  */
-import { systemClock } from '../../base/clock.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
-import type { Announcement, Tx, Value } from '../contract.ts'
+import { type Announcement, LONG_CODE, type Tx, type Value } from '../contract.ts'
 import { Manners, RunAgain, type ServerTx } from '../effects.ts'
 import { IDLE_CODE } from '../guard.ts'
 import type { BatchAnswer, Step, StepResult, Stream } from './connection.ts'
-import { Aftermath, classify, LONG_CODE, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
+import { Aftermath, classify, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
 
 /** Of one request; what is more follows in the next. */
 const STEPS_MAX = 2_000
@@ -16,6 +16,13 @@ const STEPS_MAX = 2_000
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024
 /** The server ends a transaction after five seconds, if others wait: who has worked for so long of them was busy. */
 const LONG_MS = 2_500
+/**
+ * For how long a BEGIN that is refused is sent anew, and after what pause. The server lets writers in one after another,
+ * but sends those away who wait while it empties its log, and on a busy machine also some who are next: what they had
+ * seen of the database is old by then, and they have only 15 ms for another look.
+ */
+const BEGIN_MS_MAX = 120_000
+const BEGIN_PAUSE_MS = 20
 
 type Pending = Step & { resolve: (result: StepResult) => void; reject: (thrown: unknown) => void }
 
@@ -167,8 +174,9 @@ export class LibsqlTx extends StreamTx implements ServerTx {
   broken = false
   /** Something was changed: its COMMIT goes along with a witness. */
   hasWritten = false
-  /** How many outcomes with effects are in it. */
+  /** How many outcomes with effects are in it by now. */
   effects = 0
+  #begunMs: number | undefined
   isWitnessed = true
   /** What it tells other processes with its COMMIT, and the counter that says so. */
   announced: { what: Announcement; value: number } | undefined
@@ -183,6 +191,11 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     this.#where = where
     this.#begin = begin
     this.manners = manners ?? new Manners()
+  }
+
+  /** For how long it has had the lock, whoever was waited for: the server counts that, and not who was busy. */
+  get heldMs(): number {
+    return this.#begunMs === undefined ? 0 : systemClock.monotonicMs() - this.#begunMs
   }
 
   fail(thrown: unknown): void {
@@ -213,8 +226,13 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     this.#isBegun = true
     const sinceMs = systemClock.monotonicMs()
     try {
-      const answer = await this.#stream.batch(steps, { isFirst })
+      let answer = await this.#stream.batch(steps, { isFirst })
+      while (isFirst && isNotBegun(answer) && systemClock.monotonicMs() - sinceMs < BEGIN_MS_MAX) {
+        await sleep(systemClock, BEGIN_PAUSE_MS)
+        answer = await this.#stream.batch(steps, { isFirst })
+      }
       this.#isOpen = answer.isOpen
+      this.#begunMs ??= systemClock.monotonicMs()
       if (!isFirst) return answer
       if (answer.errors[0]) {
         this.fail(answer.errors[0])
@@ -374,6 +392,14 @@ const CHANGES = /^\s*(?:INSERT|UPDATE|DELETE|REPLACE|WITH)\b/i
 function isWrite(sql: string, { changes, rowsWritten }: StepResult): boolean {
   if (LOOKS.test(sql)) return false
   return !CHANGES.test(sql) || changes > 0 || rowsWritten > 0
+}
+
+/**
+ * The lock was not to be had; or the server gave notice, once more, that it has ended the transaction before on this stream.
+ * Nothing of the request was run.
+ */
+function isNotBegun({ errors: [error] }: BatchAnswer): boolean {
+  return error !== undefined && (error.code === TIMED_OUT || /^SQLITE_BUSY/.test(error.code ?? ''))
 }
 
 /** Such as INSERT OR ROLLBACK: what came before it is gone, and what came after it was not run. */

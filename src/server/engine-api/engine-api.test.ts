@@ -465,7 +465,8 @@ test('many who ask at once share a look, and never wait long for it', async () =
     assert.ok(answers.every(({ status }) => status === 200))
     assert.ok(reads <= 20, `${reads} looks for 200 who asked`)
     await api.engine.streams.open(STREAM)
-    assert.equal((await api.get('/api/overview')).body.streams.length, 1)
+    // What was read last may be shown a little longer where reading has cost much.
+    await until(async () => (await api.get('/api/overview')).body.streams.length === 1)
   } finally {
     await api.close()
   }

@@ -4,8 +4,10 @@ import { parseReferencePath } from './address.ts'
 import type { CopyMonitors } from './copy-monitors.ts'
 import { GraphError, graphFault, invalid, notFound } from './errors.ts'
 import { showExpanded } from './expand.ts'
-import type { Item } from './item.ts'
+import { type Item, sortedChildren } from './item.ts'
 import { eTagOf, showDriveId } from './item-json.ts'
+import { pageOf } from './listing.ts'
+import { filterOf, orderOf } from './query-options.ts'
 import {
   checkFreshParent,
   checkPrecondition,
@@ -29,6 +31,12 @@ export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
       run: (context) => jsonAnswer(chosen(driveJson(context), context.call.query)),
     },
     'GET item/': { name: 'graph.items.get', need: 'read', options: ['select', 'expand'], run: getItem },
+    'GET item/children': {
+      name: 'graph.children',
+      need: 'read',
+      options: ['select', 'expand', 'filter', 'orderby', 'top', 'skiptoken'],
+      run: listChildren,
+    },
     'POST item/children': { name: 'graph.folder.create', need: 'write', run: createFolder },
     'PATCH item/': { name: 'graph.items.patch', need: 'write', run: patchItem },
     'DELETE item/': { name: 'graph.items.delete', need: 'write', run: deleteItem },
@@ -40,6 +48,18 @@ export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
     },
     'POST item/permanentDelete': { name: 'graph.items.purge', need: 'write', run: purgeItem },
   }
+}
+
+function listChildren(context: GraphContext): SimAnswer {
+  const { call, drive } = context
+  const folder = itemOf(context)
+  const order = orderOf(call.query)
+  const isWanted = filterOf(call.query, drive)
+  if (!folder.children) return jsonAnswer({ value: [] })
+  return pageOf(context, sortedChildren(folder).filter(isWanted), {
+    order,
+    row: (item) => showExpanded(context, item, { isRow: true }),
+  })
 }
 
 export function driveJson({ drive, sim }: Pick<GraphContext, 'drive' | 'sim'>): Record<string, unknown> {

@@ -1,34 +1,12 @@
 /** Listings of items: pages in an order, and the links from one to the next. */
 import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { invalid } from './errors.ts'
-import { showExpanded } from './expand.ts'
-import { type Item, sortedChildren } from './item.ts'
-import { filterOf, type Order, optionName, orderOf, queryOption } from './query-options.ts'
-import { type GraphContext, type GraphRoutes, itemOf, pageSize } from './route.ts'
+import type { Item } from './item.ts'
+import { type Order, optionName, queryOption } from './query-options.ts'
+import { type GraphContext, pageSize } from './route.ts'
 
 export const PAGE_ROWS = 200
 export const PAGE_ROWS_MAX = 1_000
-
-export const listingRoutes: GraphRoutes = {
-  'GET item/children': {
-    name: 'graph.children',
-    need: 'read',
-    options: ['select', 'expand', 'filter', 'orderby', 'top', 'skiptoken'],
-    run: listChildren,
-  },
-}
-
-function listChildren(context: GraphContext): SimAnswer {
-  const { call, drive } = context
-  const folder = itemOf(context)
-  const order = orderOf(call.query)
-  const isWanted = filterOf(call.query, drive)
-  if (!folder.children) return jsonAnswer({ value: [] })
-  return pageOf(context, sortedChildren(folder).filter(isWanted), {
-    order,
-    row: (item) => showExpanded(context, item, { isRow: true }),
-  })
-}
 
 /**
  * By the value and name of the last row and not by its number: what is deleted meanwhile does not shift the next page.

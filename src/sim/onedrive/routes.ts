@@ -17,7 +17,6 @@ import { deltaRoutes } from './delta-route.ts'
 import { faultAnswer, type GraphFault, graphFault, refusalAnswer, thrownAnswer } from './errors.ts'
 import { findingRoutes } from './finding-routes.ts'
 import { driveJson, isSameDrive, itemRoutes } from './item-routes.ts'
-import { listingRoutes } from './listing.ts'
 import { checkOptions } from './query-options.ts'
 import type { RequestIds } from './request-ids.ts'
 import { chosen, type GraphContext, type GraphRoute, type GraphRoutes } from './route.ts'
@@ -56,7 +55,6 @@ export class Graph implements Routes {
     this.#options = options
     this.#routes = {
       ...itemRoutes(options.monitors),
-      ...listingRoutes,
       ...deltaRoutes,
       ...contentRoutes,
       ...versionRoutes,

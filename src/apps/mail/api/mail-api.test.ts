@@ -283,7 +283,7 @@ describe('the totals of an account', () => {
       const later = await account()
       assert.deepEqual([later.listed, later.whole, later.gmail.messages], [5, 5, 7])
       const mails = [...world.sim.gmail.mailbox(ANN).dump()]
-      world.sim.gmail.mailbox(ANN).delete(mails.find(({ labelIds }) => [...labelIds].includes('INBOX'))!.id)
+      world.sim.gmail.mailbox(ANN).delete(mails.find(({ labels }) => [...labels].includes('INBOX'))!.id)
       await world.sync()
       const { stored, inGmail: then } = await account()
       assert.equal(stored, 5)

@@ -72,6 +72,7 @@ describe('a stranger', () => {
     await region(page, 'Gmail').getByRole('link', { name: 'Set up Gmail' }).click()
     await page.getByRole('heading', { name: 'Set up Gmail', level: 1 }).waitFor()
     const steps = page.locator('.setup-step')
+    await steps.nth(4).waitFor()
     assert.equal(await steps.count(), 5)
     for (const [at, link] of [
       [0, /projectcreate$/],

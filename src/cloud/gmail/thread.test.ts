@@ -112,10 +112,10 @@ test('a draft is made, found, changed under its id, and read, each at its price'
   assert.deepEqual(paced.splice(0), ['drafts.create 10', 'drafts.list 5', 'drafts.update 15', 'drafts.get 5'])
 })
 
-test('there is no call that sends', () => {
+test('the only call that sends takes a draft that is there', () => {
   const names = Object.getOwnPropertyNames(GmailClient.prototype)
   assert.deepEqual(
     names.filter((name) => /send/i.test(name)),
-    [],
+    ['sendDraft'],
   )
 })

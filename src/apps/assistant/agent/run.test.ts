@@ -7,7 +7,8 @@ import { agentProfile, TOOL_NAMES } from './profiles.ts'
 import { CALLS_KEPT_MAX, CALLS_PER_ANSWER_MAX, INPUT_CHARS_MAX } from './run.ts'
 import { removeRuns } from './store.ts'
 
-const ALL = { name: 'desk', tools: [...TOOL_NAMES] }
+/** Sending needs recipients, and has tests of its own. */
+const ALL = { name: 'desk', tools: TOOL_NAMES.filter((name) => name !== 'send') }
 const DRAFT = { name: 'create_draft', input: { text: 'It is on its way.' } }
 const LABEL = { name: 'apply_label', input: { label: 'fyi' } }
 const ESCALATE = { name: 'escalate', input: { reason: 'They want their money back.' } }

@@ -13,7 +13,7 @@ const MEMORY = '/dev/shm'
 const BYTES_MIN = 4 * 1024 ** 3
 
 const NEEDS_DISK =
-  /(?:^|\/)(?:apps\/files|e2e\/api|e2e\/files|sim\/onedrive|cloud\/onedrive)\/|\/files\.e2e\.test\.ts$/
+  /(?:^|\/)(?:apps\/files|e2e\/api|e2e\/files|sim\/onedrive|cloud\/onedrive)\/|\/(?:files|stranger)\.e2e\.test\.ts$/
 
 export function needsDisk(path: string): boolean {
   return NEEDS_DISK.test(path)

@@ -23,10 +23,13 @@ export type FetchedMessage = {
 
 /**
  * The id of a file that names none: by its bytes, so that it is the same whoever reads them. Lines of mail end with CR
- * LF; programs save them with LF alone, and it is the same message.
+ * LF; programs save them with LF alone, and it is the same message. `sha256`: of these bytes, in hex,
+ * where it is known.
  */
-export function madeId(raw: Uint8Array): string {
-  return `${MADE_ID}${hash('sha256', withMailLineEnds(raw), 'hex').slice(0, 24)}`
+export function madeId(raw: Uint8Array, sha256?: string): string {
+  const mended = withMailLineEnds(raw)
+  const hex = mended === raw && sha256 ? sha256 : hash('sha256', mended, 'hex')
+  return `${MADE_ID}${hex.slice(0, 24)}`
 }
 
 /** The same bytes where all lines end as they should. */

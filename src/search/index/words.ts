@@ -22,13 +22,37 @@ export function* wordPlaces(text: string): Generator<WordPlace> {
   }
 }
 
+/** The same words without their places. Most of most texts is ASCII: only what stands around other signs is read slowly. */
 export function wordsOf(text: string): string[] {
-  if (PLAIN.test(text)) return (text.toLowerCase().match(PLAIN_WORD) ?? []).map(cut)
-  return Array.from(wordPlaces(text), ({ word }) => word)
+  const words: string[] = []
+  let done = 0
+  for (let at = nextOther(text, 0); at !== -1; at = nextOther(text, done)) {
+    let [start, end] = [at, at + 1]
+    while (start > done && text.charCodeAt(start - 1) > BLANK) start--
+    while (end < text.length && text.charCodeAt(end) > BLANK) end++
+    addPlain(words, text.slice(done, start))
+    for (const { word } of wordPlaces(text.slice(start, end))) words.push(word)
+    done = end
+  }
+  addPlain(words, text.slice(done))
+  return words
 }
 
+function nextOther(text: string, from: number): number {
+  OTHER.lastIndex = from
+  return OTHER.exec(text)?.index ?? -1
+}
+
+function addPlain(words: string[], text: string): void {
+  for (const word of text.toLowerCase().match(PLAIN_WORD) ?? []) words.push(cut(word))
+}
+
+/** No word has it or a control character in it. */
+const BLANK = 0x20
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
 const PLAIN = /^[\x00-\x7f]*$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all but ASCII
+const OTHER = /[^\x00-\x7f]/g
 const PLAIN_WORD = /[a-z0-9]+/g
 
 function cut(word: string): string {

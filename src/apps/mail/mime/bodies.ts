@@ -5,6 +5,7 @@
 import { clip, TEXT_CHARS_MAX } from './limits.ts'
 import type { Part } from './structure.ts'
 import { htmlToText } from './text.ts'
+import { addWords, WordSet } from './word-set.ts'
 
 /** The text of a part, as it came. */
 export type TextPiece = { part: Part; isHtml: boolean; text: string }
@@ -66,31 +67,37 @@ const COMPARED_CHARS_MAX = 200_000
 function compared(versions: Versions): { better: string; rest: string } {
   const [plain, html] = [versions.plain.join('\n\n'), versions.html.join('\n\n')]
   if (plain === '' || html === '') return { better: plain || html, rest: '' }
-  // In much mail they are the same but for their lines, which is seen without taking them apart.
-  if (inOneLine(plain) === inOneLine(html)) return { better: plain, rest: '' }
-  const setOf = (text: string): Set<string> => new Set(wordsIn(text.slice(0, COMPARED_CHARS_MAX)))
-  const [inPlain, inHtml] = [setOf(plain), setOf(html)]
-  const onlyHtml = inHtml.difference(inPlain).size
-  const onlyPlain = inPlain.difference(inHtml).size
+  // Beyond comparing, they may still be the same but for their lines.
+  const isLong = html.length > COMPARED_CHARS_MAX
+  if (isLong && inOneLine(plain) === inOneLine(html)) return { better: plain, rest: '' }
+  const [inPlain, inHtml] = [wordSet(plain), wordSet(html)]
+  const shared = inPlain.sharedWith(inHtml)
+  const [onlyHtml, onlyPlain] = [inHtml.size - shared, inPlain.size - shared]
+  if (onlyHtml === 0 && !isLong) return { better: plain, rest: '' }
   return onlyHtml > onlyPlain && onlyHtml > inHtml.size * NEW_SHARE_MIN
     ? { better: html, rest: newLines(plain, inHtml) }
     : { better: plain, rest: newLines(html, inPlain) }
+}
+
+function wordSet(text: string): WordSet {
+  const known = new WordSet()
+  const spoken = spokenText(text.slice(0, COMPARED_CHARS_MAX))
+  addWords(spoken, known)
+  return known
 }
 
 /**
  * Whole lines, so that words in a row are found; each line for a word that was in none before it. What is beyond
  * comparing is searched as it is.
  */
-function newLines(text: string, known: Set<string>): string {
+function newLines(text: string, known: WordSet): string {
   const end = text.length > COMPARED_CHARS_MAX ? text.lastIndexOf('\n', COMPARED_CHARS_MAX) : text.length
   const lines = text
     .slice(0, Math.max(0, end))
     .split('\n')
     .filter((line) => {
-      const words = wordsIn(line)
-      const isNew = words.some((word) => !known.has(word))
-      if (isNew) for (const word of words) known.add(word)
-      return isNew
+      const spoken = spokenText(line)
+      return addWords(spoken, known) > 0
     })
   return `${lines.join('\n')}${text.slice(Math.max(0, end))}`
 }
@@ -99,12 +106,9 @@ function inOneLine(text: string): string {
   return text.replace(/\s+/g, ' ')
 }
 
-/** Without those of addresses of the web, which plain text has in place of links. */
-function wordsIn(text: string): string[] {
-  const spoken = text.replace(/https?:\/\/\S+/gi, ' ').toLowerCase()
-  // Most mail is ASCII, and is read faster as such.
-  const words = /[^\p{ASCII}]/u.test(spoken) ? /[\p{L}\p{N}]+/gu : /[a-z0-9]+/g
-  return spoken.match(words) ?? []
+/** Without addresses of the web, which plain text has in place of links. */
+function spokenText(text: string): string {
+  return (text.includes('://') ? text.replace(/https?:\/\/\S+/gi, ' ') : text).toLowerCase()
 }
 
 /**

@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import type { TidemarkError } from '../../../base/errors.ts'
-import { type FetchedMessage, isMadeId, type MessageChange, type StoreOutcome } from '../message.ts'
+import { type FetchedMessage, isMadeId, type MessageChange, madeId, type StoreOutcome } from '../message.ts'
 import { ArchiveFile, type ListedShard } from './archive-file.ts'
 import { ArchiveLocks } from './archive-locks.ts'
 import { AttachmentWriter } from './attachment-files.ts'
@@ -24,6 +24,7 @@ import { asideFiles, salvagedContents, salvagedMessages } from './salvage.ts'
 import { createFile, inodeOf, moveAside, openForReading, openForWriting } from './shard-file.ts'
 import { ShardReader } from './shard-reader.ts'
 import { partName, periodOf, shardOf, yearOf } from './shard-router.ts'
+import { hexOf } from './shard-row.ts'
 import { type Arrival, isSameMessage, type ShardApplied, ShardWriter } from './shard-writer.ts'
 import { classifyStore, isDamaged, shardMissing } from './store-errors.ts'
 
@@ -45,7 +46,7 @@ export type Answer = { outcome: StoreOutcome } | { error: unknown }
 /** `unknown`: ids that are in none of its shards, or in one that is `unreadable`. */
 export type Applied = ShardApplied & { unknown: string[]; unreadable: TidemarkError[] }
 
-type Item = { index: number; message: PreparedMessage }
+type Item = { index: number; raw: Uint8Array; message: PreparedMessage }
 type Located = Item & {
   shard: string
   /** Of what is stored already; true where nothing is. */
@@ -90,7 +91,7 @@ export class ArchiveWriter {
     const items: Item[] = []
     messages.forEach((message, index) => {
       try {
-        items.push({ index, message: prepareMessage(message) })
+        items.push({ index, raw: message.raw, message: prepareMessage(message) })
       } catch (error) {
         answers[index] = { error }
       }
@@ -254,10 +255,11 @@ export class ArchiveWriter {
   }
 
   /** Where each message is, or where it shall go. */
-  #locate(items: readonly Item[], nowMs: number): Located[] {
+  #locate(arrived: readonly Item[], nowMs: number): Located[] {
     const found = new Map<string, { shard: string; row: BytesRow }>()
     this.reader.shards()
     const { shards } = this.#archive.read()
+    const items = shards.some(({ imports }) => imports) ? arrived.map(perhapsImported) : arrived
     const hints = this.reader.hints(
       'id',
       items.flatMap(({ message: { id, replaces } }) => (replaces === null ? [id] : [id, replaces])),
@@ -421,6 +423,13 @@ function byYear(items: readonly Item[]): Map<number | 'imports', Item[]> {
   return grouped(items, ({ message }) =>
     isAnywhere(message) ? ('imports' as const) : yearOf(message.internalMs),
   )
+}
+
+/** What comes from the cloud may have been imported from a file before. */
+function perhapsImported(item: Item): Item {
+  const { raw, message } = item
+  if (message.source !== 'gmail' || message.replaces !== null) return item
+  return { ...item, message: { ...message, replaces: madeId(raw, hexOf(message.sha256)) } }
 }
 
 /** An import may be anywhere, and so may what a message takes the place of. */

@@ -3,7 +3,7 @@
  * before any lock is taken. Whatever the parser does, the bytes are kept.
  */
 import { hash } from 'node:crypto'
-import { type Address, type FetchedMessage, type MessageSource, madeId } from '../message.ts'
+import type { Address, FetchedMessage, MessageSource } from '../message.ts'
 import { encodeParcel, packMessage } from '../mime/parcel.ts'
 import { EMPTY_MESSAGE, parseMessage } from '../mime/parse.ts'
 import type { ParsedMessage } from '../mime/parsed.ts'
@@ -78,8 +78,7 @@ export function prepareMessage(message: FetchedMessage): PreparedMessage {
     labelIds: sortedLabels(message.labelIds),
     internalMs: sanitizedMs(message.internalMs),
     source: message.source,
-    // What comes from the cloud may have been imported from a file before.
-    replaces: message.replaces ?? (message.source === 'gmail' ? madeId(raw) : null),
+    replaces: message.replaces ?? null,
     bytes: raw.byteLength,
     sha256,
     raw: compressed(encodeParcel(parcel)),

@@ -9,7 +9,7 @@ import type { Pace } from './limits.ts'
 import type { Session } from './session.ts'
 
 export const SPEED = 'unbounded: all messages'
-export const SUBJECTS = ['limit download', 'limit insert', 'tidemark'] as const
+export const SUBJECTS = ['limit download', 'limit insert', 'tidemark', 'tidemark, archive only'] as const
 export type Subject = (typeof SUBJECTS)[number]
 
 const MS_MAX = 900_000
@@ -30,7 +30,8 @@ export async function runSpeed(session: Session, subjects: readonly Subject[]): 
     const work: Record<Subject, (run: number) => Promise<Pace>> = {
       'limit download': () => download(session, gmail, listOf(ids)),
       'limit insert': (run) => insert(session, run),
-      tidemark: () => sync(session, gmail),
+      tidemark: () => sync(session, gmail, UNBOUNDED),
+      'tidemark, archive only': () => sync(session, gmail, { ...UNBOUNDED, TIDEMARK_MAIL_INDEX: 'off' }),
     }
     // The simulator's code is compiled while it runs: nobody shall be the first to wait for that.
     await download(session, gmail, listOf(ids.slice(0, WARM_UP_IDS)))
@@ -78,8 +79,12 @@ async function insert({ processes, folder, sizes }: Session, run: number): Promi
   }
 }
 
-async function sync({ processes, folder, sizes }: Session, gmail: Gmail): Promise<Pace> {
-  const home = await Home.create({ folder, processes, gmail, settings: UNBOUNDED })
+async function sync(
+  { processes, folder, sizes }: Session,
+  gmail: Gmail,
+  settings: Record<string, string>,
+): Promise<Pace> {
+  const home = await Home.create({ folder, processes, gmail, settings })
   try {
     await home.synced(MS_MAX)
     const { ms, stored } = home.timing()

@@ -51,11 +51,11 @@ export function mailOffer({
     has: async (unit, ids) => (await accounts.get(unit)).archive.stored(ids),
     async read(unit, id) {
       const account = await accounts.get(unit)
-      const message = await account.archive.message(id)
-      if (!message) return undefined
+      const stored = await account.archive.messageWithText(id)
+      if (!stored) return undefined
+      const { message, text } = stored
       const names = new Map((await tables.labels(unit)).map((label) => [label.id, label.name]))
       const labels = message.labelIds.map((label) => names.get(label) ?? label)
-      const text = await account.archive.text(id)
       const whole = messageDocument(account, message, { labels, text })
       const parts = message.attachments.filter(isWorthReading)
       return [whole, ...parts.map((one) => attachmentDocument(account, whole, { message, one }))]

@@ -17,7 +17,7 @@ const WORD = new RegExp(`[${ALONE}]\\p{M}*|(?:(?![${ALONE}])[\\p{L}\\p{N}\\p{Co}
 /** The words of a text and where they stand. */
 export function* wordPlaces(text: string): Generator<WordPlace> {
   for (const found of text.matchAll(WORD)) {
-    const word = foldWord(found[0])
+    const word = foldedBefore(found[0])
     if (word !== '') yield { word, start: found.index, end: found.index + found[0].length }
   }
 }
@@ -63,6 +63,20 @@ function cut(word: string): string {
         .toWellFormed()
         .replace(/\ufffd$/u, '')
 }
+
+/** Folding takes several looks at every character, and most words of a text are in it more than once. */
+function foldedBefore(word: string): string {
+  if (PLAIN.test(word)) return cut(word.toLowerCase())
+  let folded = FOLDED.get(word)
+  if (folded !== undefined) return folded
+  folded = foldWord(word)
+  if (FOLDED.size >= FOLDED_MAX) FOLDED.clear()
+  if (word.length <= WORD_CHARS_MAX) FOLDED.set(word, folded)
+  return folded
+}
+
+const FOLDED_MAX = 10_000
+const FOLDED = new Map<string, string>()
 
 /** Letters of double width and ligatures become plain ones, which may be several words' worth of signs: those go. */
 export function foldWord(word: string): string {

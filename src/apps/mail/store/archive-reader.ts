@@ -4,7 +4,7 @@
  */
 import type { MessageSource, Proof, StoredMessage } from '../message.ts'
 import { AttachmentReader } from './attachment-files.ts'
-import type { AttachmentFileInfo, IdEntry, ShardInfo } from './contract.ts'
+import type { AttachmentFileInfo, IdEntry, MessageWithText, ShardInfo } from './contract.ts'
 import { shardsOfIds } from './id-lookup.ts'
 import { type ByteSources, readRaw, readText } from './message-bytes.ts'
 import { bytesOf } from './shard-file.ts'
@@ -75,6 +75,13 @@ export class ArchiveReader {
   text(id: string): string {
     const { shard, row } = this.#mustFind(id)
     return readText(this.#sources, shard, row)
+  }
+
+  messageWithText(id: string): MessageWithText | null {
+    const found = this.#find(id)
+    if (!found) return null
+    const { shard, row } = found
+    return { message: toMessage(shard, row), text: readText(this.#sources, shard, row) }
   }
 
   async attachment(id: string, index: number): Promise<{ name: string; type: string; content: Uint8Array }> {

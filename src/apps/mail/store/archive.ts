@@ -95,6 +95,7 @@ class ThreadedArchive implements Archive {
   thread: Archive['thread'] = (threadId) => this.#read('thread', threadId)
   raw: Archive['raw'] = (id) => this.#read('raw', id)
   text: Archive['text'] = (id) => this.#read('text', id)
+  messageWithText: Archive['messageWithText'] = (id) => this.#read('messageWithText', id)
   attachment: Archive['attachment'] = (id, index) => this.#read('attachment', { id, index })
 
   prove: Archive['prove'] = async (ids) => {

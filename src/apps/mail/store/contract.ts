@@ -153,6 +153,8 @@ export type ArchiveMark = { stores: number; tips: readonly string[] }
 /** `older`: how often a shard was found that is older than what was stored in it. */
 export type ArchiveCheck = { mark: ArchiveMark; older: number; dropped: readonly DroppedId[] }
 
+export type MessageWithText = { message: StoredMessage; text: string }
+
 export type Archive = {
   readonly account: string
   readonly folder: string
@@ -179,6 +181,8 @@ export type Archive = {
   raw(id: string): Promise<Uint8Array>
   /** The extracted plain text. */
   text(id: string): Promise<string>
+  /** Both in one go, null where it has none. */
+  messageWithText(id: string): Promise<MessageWithText | null>
   attachment(id: string, index: number): Promise<{ name: string; type: string; content: Uint8Array }>
   /** Reads the bytes of each back from its committed file and compares their hash. In the order asked. */
   prove(ids: readonly string[]): Promise<Proof[]>

@@ -25,6 +25,7 @@ serve(
     thread: (threadId: string) => reader.thread(threadId),
     raw: (id: string) => reader.raw(id),
     text: (id: string) => reader.text(id),
+    messageWithText: (id: string) => reader.messageWithText(id),
     attachment: ({ id, index }: { id: string; index: number }) => reader.attachment(id, index),
     prove: (ids: readonly string[]) => reader.prove(ids),
     entries: (args: EntryArgs) => reader.entries(args),

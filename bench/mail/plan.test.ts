@@ -15,7 +15,7 @@ import { apiCalls } from './unchanged-case.ts'
 describe('the plan of the mail bench', () => {
   test('everything is run unless something is named', () => {
     const all = chosenCases({ quick: false, only: [] })
-    assert.deepEqual([all.worlds.length, all.speed.length], [3, 3])
+    assert.deepEqual([all.worlds.length, all.speed.length], [3, SUBJECTS.length])
     assert.ok(all.memory && all.search && all.unchanged)
     const eaten = chosenCases({ quick: true, only: ['half eaten'] })
     assert.equal(eaten.worlds.length, 1)

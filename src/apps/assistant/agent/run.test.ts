@@ -334,7 +334,8 @@ describe('a tool', () => {
           return never
         },
       })
-      await started.promise
+      // A run that never comes so far fails here, and is not waited for.
+      await Promise.race([started.promise, running])
       await clock.advance(31_000)
       const result = await running
       assert.deepEqual([result.status, result.done], ['completed', []])

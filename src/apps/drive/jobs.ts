@@ -19,7 +19,7 @@
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import { defineJob, type JobKind } from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import { Obstacles } from '../../engine/obstacles.ts'
 import type { IndexWriter } from '../../search/contract.ts'
 import type { TextExtractor } from '../../search/extract/extractor.ts'

@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
 import { defineJob, type JobKind, type RunContext } from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import type { Disk } from './act/content.ts'
 import { FileObstacles, pastObstacles } from './act/obstacles.ts'
 import type { Transfers } from './act/transfers.ts'

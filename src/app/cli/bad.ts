@@ -5,7 +5,7 @@ import type { BadRow } from '../../ledger/contract.ts'
 import type { App } from '../app.ts'
 import type { CliContext } from '../command.ts'
 import { badItemsOf } from '../sources.ts'
-import { type SourceWords, sourceWords } from './noun.ts'
+import { type SourceWords, sourceWords } from './source-words.ts'
 import { runWork } from './sync.ts'
 import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
 

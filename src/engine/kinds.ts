@@ -1,12 +1,6 @@
-/** Kinds of jobs: what their payload looks like, how they run, and what the engine may do with them. */
+/** Kinds of jobs: made and checked, found by their names, and turned into rows of the ledger. */
 import { TidemarkError, UsageError } from '../base/errors.ts'
-import {
-  type EnqueueResult,
-  LANES,
-  type NewJob,
-  type OnDepFailure,
-  type OnKeyTaken,
-} from '../ledger/contract.ts'
+import { LANES, type NewJob, type OnDepFailure, type OnKeyTaken } from '../ledger/contract.ts'
 import { checkJob, checkWhole, described } from '../ledger/input-check.ts'
 import { BAD_FIELD, checkFields, type Fields } from './fields.ts'
 import type { AnyJobKind, EnqueueOptions, JobKind, JobOptions, JobRequest } from './job-kind.ts'
@@ -115,8 +109,6 @@ export function checkRequests(what: string, jobs: readonly JobRequest[] | undefi
     })
   }
 }
-
-export type { EnqueueResult }
 
 export class KindRegistry {
   readonly #kinds = new Map<string, AnyJobKind>()

@@ -13,7 +13,7 @@ function sources(): SourceFile[] {
 
 /** Also the dashboard, and what measures, tests and builds. */
 function allSources(): SourceFile[] {
-  return sourcesIn(['src', 'web/src', 'bench', 'e2e', 'scripts'].map((folder) => `${folder}/**/*.{ts,tsx}`))
+  return sourcesIn(['src', 'web', 'bench', 'e2e', 'scripts'].map((folder) => `${folder}/**/*.{ts,tsx}`))
 }
 
 function sourcesIn(patterns: string[]): SourceFile[] {

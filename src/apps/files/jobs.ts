@@ -14,7 +14,7 @@ import { type ActionDeps, type ActionPayload, actionPayload, runAction } from '.
 import type { FilesSettings } from './folder-pair.ts'
 import { runOnOwnMachine } from './folder-pair.ts'
 import { DiskThreads } from './local/threads.ts'
-import type { ActionVerb } from './plan.ts'
+import type { ActionVerb } from './plan-order.ts'
 
 export type FileKindDeps = ActionDeps & {
   transfers: Transfers

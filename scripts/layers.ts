@@ -108,10 +108,10 @@ export function checkLayers(files: SourceFile[]): Violation[] {
   })
 }
 
-/** A statement that brings types alone leaves nothing behind when it runs. */
-const TYPES_ALONE = /^\s*(?:import|export)\s+type\b/
-
-/** Files that import each other in a circle: whichever is loaded first finds the others half made. */
+/**
+ * Files that import each other in a circle. Of values, whichever is loaded first finds the others half made; of types,
+ * none of them can be read, moved or tested without all the others. What is imported when it is needed closes no circle.
+ */
 export function checkCycles(files: SourceFile[]): Violation[] {
   const imports = new Map(files.map((file) => [file.path, staticImports(file)]))
   const done = new Set<string>()
@@ -133,14 +133,16 @@ export function checkCycles(files: SourceFile[]): Violation[] {
 function staticImports({ path, text }: SourceFile): string[] {
   const scanned = scanSource(text)
   return importsOf(scanned).flatMap(({ specifier, start }) => {
-    const before = scanned.code.slice(0, start)
-    const statement = before.slice(
-      Math.max(before.lastIndexOf('\nimport'), before.lastIndexOf('\nexport'), 0),
-    )
-    const isStatic = /^(?:from|import)\s*['"]/.test(scanned.code.slice(start))
-    if (!isStatic || !specifier?.startsWith('.') || TYPES_ALONE.test(statement)) return []
+    if (!specifier?.startsWith('.') || !isStatic(scanned.code, start)) return []
     return [posix.normalize(posix.join(posix.dirname(path), specifier))]
   })
+}
+
+/** `from './b.ts'`, `import './b.ts'`, and a type that is named where it stands: `import('./b.ts').B`. */
+function isStatic(code: string, start: number): boolean {
+  if (/^(?:from|import)\s*['"]/.test(code.slice(start))) return true
+  const isType = /^import\s*\(\s*(['"])[^'"]*\1\s*\)\s*\.\s*[A-Z]/.test(code.slice(start))
+  return isType || /\btypeof\s+$/.test(code.slice(0, start))
 }
 
 function refusal(path: string, specifier: string | undefined): string | undefined {

@@ -8,7 +8,16 @@ import { checkSourceRules } from '../scripts/source-rules.ts'
 const ROOT = join(import.meta.dirname, '..')
 
 function sources(): SourceFile[] {
-  const paths = globSync('src/**/*.ts', { cwd: ROOT }).map((path) => path.replaceAll('\\', '/'))
+  return sourcesIn(['src/**/*.ts'])
+}
+
+/** Also the dashboard, and what measures, tests and builds. */
+function allSources(): SourceFile[] {
+  return sourcesIn(['src', 'web', 'bench', 'e2e', 'scripts'].map((folder) => `${folder}/**/*.{ts,tsx}`))
+}
+
+function sourcesIn(patterns: string[]): SourceFile[] {
+  const paths = globSync(patterns, { cwd: ROOT }).map((path) => path.replaceAll('\\', '/'))
   return paths.sort().map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 }
 
@@ -25,8 +34,8 @@ describe('this source', () => {
     assert.deepEqual(checkLayers(sources()), [])
   })
 
-  test('has no circle of imports', () => {
-    assert.deepEqual(checkCycles(sources()), [])
+  test('has no circle of imports, of values or of types', () => {
+    assert.deepEqual(checkCycles(allSources()), [])
   })
 
   test('nothing ambient, no stray SQL, nothing decided by a text, no oversized or badly named file', () => {
@@ -38,6 +47,11 @@ describe('this source', () => {
     for (const path of ['src/base/clock.ts', 'src/cli/main.ts', 'src/layers.test.ts']) {
       assert.ok(paths.includes(path), path)
     }
+    const all = allSources().map(({ path }) => path)
+    for (const path of ['web/src/api.ts', 'bench/session.ts', 'e2e/files/world.ts', 'scripts/layers.ts']) {
+      assert.ok(all.includes(path), path)
+    }
+    assert.ok(all.some((path) => /^src\/apps\/[^/]+\/web\/.*\.tsx$/.test(path)))
   })
 })
 
@@ -113,10 +127,20 @@ describe('the check of circles', () => {
     assert.equal(circle(`import { type B } from './b.ts'`, `import './a.ts'`).length, 1)
   })
 
-  test('allows what is only of types, or imported when it is needed', () => {
-    assert.deepEqual(circle(`import type { B } from './b.ts'`, `import { a } from './a.ts'`), [])
+  test('refuses it also where one of them, or both, bring types alone', () => {
+    const way = ['imports itself by way of src/engine/b.ts, src/engine/a.ts']
+    assert.deepEqual(circle(`import type { B } from './b.ts'`, `import { a } from './a.ts'`), way)
+    assert.deepEqual(circle(`import type { B } from './b.ts'`, `import type { A } from './a.ts'`), way)
+    assert.deepEqual(circle(`import {\n  b,\n} from './b.ts'`, `export type {\n  A,\n} from './a.ts'`), way)
+    assert.deepEqual(circle(`type B = import('./b.ts').B`, `import { a } from './a.ts'`), way)
+    assert.deepEqual(circle(`type B = typeof import('./b.ts')`, `import { a } from './a.ts'`), way)
+  })
+
+  test('allows what is imported when it is needed, and two ways to the same file', () => {
     assert.deepEqual(circle(`const b = await import('./b.ts')`, `import { a } from './a.ts'`), [])
-    assert.deepEqual(circle(`import {\n  b,\n} from './b.ts'`, `export type {\n  A,\n} from './a.ts'`), [])
+    assert.deepEqual(circle(`const b = () => import('./b.ts')`, `import type { A } from './a.ts'`), [])
+    const once = `import type { C } from './c.ts'\n`
+    assert.deepEqual(circle(`${once}import { b } from './b.ts'`, once), [])
   })
 })
 

@@ -6,15 +6,7 @@ import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
 import { ADDRESS, type Counters, Gmail } from './gmail.ts'
 import { Home } from './home.ts'
-import type { Session } from './session.ts'
-
-export type QuotaWorld = {
-  name: string
-  unitsPerMinute: number
-  messages: number
-  /** From the middle of the measurement on, another client of the same user eats this share. */
-  otherShare: number
-}
+import type { QuotaWorld, Session } from './session.ts'
 
 export type QuotaSpan = { units: number; minutes: number; answers: number; throttled: number }
 

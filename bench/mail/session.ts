@@ -1,7 +1,14 @@
 /** How much the cases of the mail bench measure. */
 import type { BenchOptions } from '../bench.ts'
 import { Session as BenchSession } from '../session.ts'
-import type { QuotaWorld } from './quota-case.ts'
+
+export type QuotaWorld = {
+  name: string
+  unitsPerMinute: number
+  messages: number
+  /** From the middle of the measurement on, another client of the same user eats this share. */
+  otherShare: number
+}
 
 export type Sizes = {
   quotaWarmUpMs: number

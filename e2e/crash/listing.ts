@@ -1,9 +1,8 @@
 /** Discovering segments, listing them page by page, storing their items in batches; see workload.ts. */
 import { z } from 'zod'
 import { TidemarkError } from '../../src/base/errors.ts'
-import { type AnyJobKind, defineJob, type JobRequest, request } from '../../src/engine/kinds.ts'
-import type { Outcome } from '../../src/engine/outcome.ts'
-import type { RunContext } from '../../src/engine/run-context.ts'
+import type { AnyJobKind, JobRequest, Outcome, RunContext } from '../../src/engine/job-kind.ts'
+import { defineJob, request } from '../../src/engine/kinds.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { pause, transient } from './pace.ts'
 import {

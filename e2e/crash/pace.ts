@@ -1,7 +1,7 @@
 /** What handlers of the workload share: a little time that passes, and a failure that passes too. */
 import { sleep } from '../../src/base/clock.ts'
 import { TidemarkError } from '../../src/base/errors.ts'
-import type { RunContext } from '../../src/engine/run-context.ts'
+import type { RunContext } from '../../src/engine/job-kind.ts'
 import { hash, type SourceSize } from './source.ts'
 
 /** A pause of 0 to twice the pace, the same for the same name; ends at once when the job must stop. */

@@ -10,8 +10,8 @@
  */
 import { z } from 'zod'
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
-import { type AnyJobKind, defineJob, type JobRequest, request } from '../../src/engine/kinds.ts'
-import type { RunContext } from '../../src/engine/run-context.ts'
+import type { AnyJobKind, JobRequest, RunContext } from '../../src/engine/job-kind.ts'
+import { defineJob, request } from '../../src/engine/kinds.ts'
 import { listingJobs } from './listing.ts'
 import { pause, transient } from './pace.ts'
 import { hash, type SourceSize } from './source.ts'

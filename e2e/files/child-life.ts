@@ -3,12 +3,32 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { FilesSettings } from '../../src/apps/files/folder-pair.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
-import type { ChildOptions } from './child.ts'
-import type { Life } from './world.ts'
 
 const COMPILED = join(import.meta.dirname, '../../node_modules/.cache/tidemark-crash')
 const LOOK_MS = 2
+
+/** One life of the sync, from its start to its end or to its crash. */
+export type Life = {
+  /** A look at both sides, and all that follows. */
+  sync(): void
+  /** False: it ended before. */
+  settled(untilMs: number): Promise<boolean>
+  crash(): void
+  /** Resolves when nothing of it acts any more. */
+  end(): Promise<void>
+}
+
+export type ChildOptions = {
+  home: string
+  /** Of the ledger. */
+  url: string
+  settings: FilesSettings
+  skewMs: number
+  epochMs: number
+  settleMsMax: number
+}
 
 export async function beginChild(options: ChildOptions, onStep: () => void): Promise<Life> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts')], {

@@ -3,20 +3,10 @@
  * sides; it says `settled` each time that nothing is left to do. Without its parent it ends.
  */
 import { createInterface } from 'node:readline'
-import type { FilesSettings } from '../../src/apps/files/folder-pair.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
+import type { ChildOptions } from './child-life.ts'
 import { askForSync, FastClock, startSync, untilSettled } from './world.ts'
-
-export type ChildOptions = {
-  home: string
-  /** Of the ledger. */
-  url: string
-  settings: FilesSettings
-  skewMs: number
-  epochMs: number
-  settleMsMax: number
-}
 
 const options = JSON.parse(process.env.ORACLE_CHILD ?? '') as ChildOptions
 const clock = new FastClock(options.epochMs)

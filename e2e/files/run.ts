@@ -8,6 +8,7 @@ import { filterSchema } from '../../src/apps/files/filter.ts'
 import { streamOf } from '../../src/apps/files/folder-pair.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
+import type { Life } from './child-life.ts'
 import type { Tree } from './disk-tree.ts'
 import { type Act, parseStep, type Side, type Step } from './history.ts'
 import { takesNoPart } from './odd-names.ts'
@@ -23,7 +24,7 @@ import {
   shown,
 } from './oracle.ts'
 import { People } from './people.ts'
-import { type Life, OracleWorld, PAIR } from './world.ts'
+import { OracleWorld, PAIR } from './world.ts'
 
 export type Ran = { failure: string | undefined; crashes: number; acts: number; actions: number }
 

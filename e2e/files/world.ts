@@ -28,7 +28,7 @@ import { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../src/sim/start.ts'
-import { beginChild } from './child-life.ts'
+import { beginChild, type Life } from './child-life.ts'
 import { severable } from './severed.ts'
 
 /** Where the ledger is kept. On PostgreSQL, and in a file, several processes can share it. */
@@ -72,17 +72,6 @@ export class FastClock implements Clock {
   timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): () => void {
     return systemClock.timer(ms / SPEED, fn, options)
   }
-}
-
-/** One life of the sync, from its start to its end or to its crash. */
-export type Life = {
-  /** A look at both sides, and all that follows. */
-  sync(): void
-  /** False: it ended before. */
-  settled(untilMs: number): Promise<boolean>
-  crash(): void
-  /** Resolves when nothing of it acts any more. */
-  end(): Promise<void>
 }
 
 export class OracleWorld {

@@ -3,8 +3,9 @@
  * and SQS. In this process it can be given faults at every place where something is committed, sent or acknowledged.
  */
 import { connectorOf } from '../../src/apps/ingest/connect.ts'
-import { type IngestKinds, ingestKinds, jobsOf } from '../../src/apps/ingest/jobs.ts'
+import { ingestKinds, jobsOf } from '../../src/apps/ingest/jobs.ts'
 import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
+import type { IngestKinds } from '../../src/apps/ingest/kinds.ts'
 import { mapRecord } from '../../src/apps/ingest/mapping.ts'
 import { streamOf } from '../../src/apps/ingest/pipeline.ts'
 import { type Connector, Pipelines } from '../../src/apps/ingest/pipelines.ts'

@@ -9,7 +9,6 @@ import type { Obstacle } from '../engine/obstacles.ts'
 import type { BadRow, JobRow, SegmentRow } from '../ledger/contract.ts'
 import type { PauseRow } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { SyncState } from './users/sync-state.ts'
 
 export type Source = {
   /** As people call it: an address, the name of a folder or of a queue. */
@@ -51,6 +50,23 @@ export type Sources = {
   pollMs?(): number
   /** When its service last told what has changed; null before the first time, undefined where it is not asked. */
   heardAtMs?(source: Source): Promise<number | null | undefined>
+}
+
+/**
+ * idle: up to date. discovering: what there is is being listed. processing: what was listed is being worked off.
+ * stalled: something is to be done, and nobody does it just now. failed: the last try came to nothing.
+ */
+export type SyncPhase = 'idle' | 'discovering' | 'processing' | 'stalled' | 'failed'
+
+export type SyncState = {
+  phase: SyncPhase
+  /** Items that need nothing more, of those that are listed. */
+  processed: number
+  total: number
+  failed: number
+  lastSyncAtMs: number | null
+  /** What is scanned, for people: `Google Drive`. The service of the source if left out. */
+  title?: string
 }
 
 export type SourceStatus = {

@@ -11,7 +11,7 @@
 import type { Clock } from '../base/clock.ts'
 import { asTidemarkError } from '../base/errors.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { AnyJobKind } from '../engine/kinds.ts'
+import type { AnyJobKind } from '../engine/job-kind.ts'
 import type { AlertInputs } from '../engine/observe/alert-rules.ts'
 import type { PauseRow } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'

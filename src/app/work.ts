@@ -1,6 +1,6 @@
 /** What the work of every app in a running process consists of: rounds over its sources, and their schedules. */
 import type { CancelTimer } from '../base/clock.ts'
-import type { AnyJobKind } from '../engine/kinds.ts'
+import type { AnyJobKind } from '../engine/job-kind.ts'
 import type { Runtime, WorkOptions } from './runtime.ts'
 
 /** How soon a process works for a source that another one has added. */

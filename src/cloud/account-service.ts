@@ -5,18 +5,16 @@
  *
  * To add a service, write its folder with an `account.ts` that has one of these, and name it in registry.ts.
  */
-import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/settings.ts'
 import type { Account, Accounts } from '../ledger/accounts.ts'
 import type { StoredAccount } from './account-store.ts'
-import type { ClientSetup } from './client-setup.ts'
+import type { ClientSetup, ServiceCalls } from './client-setup.ts'
 import type { DeviceCode } from './device-code.ts'
-import type { Fetch, OAuthClient, Pkce } from './oauth.ts'
-import type { ServiceFlag } from './registry.ts'
+import type { OAuthClient, Pkce } from './oauth.ts'
 import type { TokenSource } from './token-source.ts'
 
-/** What every call to a service needs. */
-export type ServiceCalls = { config: Config; fetch: Fetch; clock: Clock; signal?: AbortSignal }
+/** A flag of `tidemark account add` that only some services know. */
+export type ServiceFlag = 'readOnly' | 'modify' | 'full' | 'shared' | 'paste' | 'device' | 'serviceAccount'
 
 /** How much an account may do. */
 export type AccessLevel = {

@@ -11,19 +11,23 @@
  * - a secret goes to the provider's token endpoint and into the vault, and nowhere else
  */
 import { z } from 'zod'
+import type { Clock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
 import { isLoopback } from '../base/loopback.ts'
 import type { Config } from '../config/settings.ts'
-import type { ServiceCalls } from './account-service.ts'
 import type { AccountStore } from './account-store.ts'
 import {
   authorizationUrl,
   exchangeCode,
+  type Fetch,
   type OAuthCalls,
   type OAuthClient,
   type Pkce,
   readText,
 } from './oauth.ts'
+
+/** What every call to a service needs. */
+export type ServiceCalls = { config: Config; fetch: Fetch; clock: Clock; signal?: AbortSignal }
 
 export type SetupLink = { text: string; url: string }
 

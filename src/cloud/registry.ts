@@ -3,10 +3,7 @@
  *
  * What is said here is light: whoever prints `--help` reads it.
  */
-import type { AccountService } from './account-service.ts'
-
-/** A flag of `tidemark account add` that only some services know. */
-export type ServiceFlag = 'readOnly' | 'modify' | 'full' | 'shared' | 'paste' | 'device' | 'serviceAccount'
+import type { AccountService, ServiceFlag } from './account-service.ts'
 
 export type ServiceEntry = {
   readonly name: string

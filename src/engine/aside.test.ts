@@ -6,7 +6,8 @@ import { z } from 'zod'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { openLedger } from '../ledger/open.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { type AnyJobKind, defineJob, type JobRequest, request } from './kinds.ts'
+import type { AnyJobKind, JobRequest } from './job-kind.ts'
+import { defineJob, request } from './kinds.ts'
 
 const Item = z.object({ n: z.number() })
 const plain = defineJob({ kind: 'test.plain', payload: Item, run: () => {} })

@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../base/clock.ts'
 import { type ClaimRequest, type CycleResult, LANES, type Lane } from '../ledger/contract.ts'
-import { JOIN_MIN } from './committer.ts'
+import { type AboutCycle, JOIN_MIN } from './committer.ts'
 import type { Controls } from './controls.ts'
 import type { Window } from './window.ts'
 
@@ -14,8 +14,6 @@ import type { Window } from './window.ts'
 const PACE_MS = 20
 /** How much the latest commit counts in the mean of their durations. */
 const COMMIT_WEIGHT = 0.3
-
-export type AboutCycle = { settled: number; ms: number; claim: ClaimRequest | undefined }
 
 export type ClaimingOptions = {
   clock: Clock

@@ -31,7 +31,6 @@ import {
 } from '../ledger/contract.ts'
 import { isForeign, outside, refuseInside } from '../ledger/guard.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { AboutCycle } from './claiming.ts'
 
 const SETTLE_MAX = 4_096
 const WORK_MAX = 1_024
@@ -49,6 +48,8 @@ const OUTAGE_WAIT_MS = [100, 250, 500, 1_000, 2_000, 5_000] as const
 type PendingSettle = { settlement: Settlement; done: (result: SettleResult) => void }
 type Batch = { settle: PendingSettle[]; work: PendingWork[] }
 type PendingWork = { work: Work; resolve: (jobs: EnqueueResult[]) => void; reject: (error: unknown) => void }
+
+export type AboutCycle = { settled: number; ms: number; claim: ClaimRequest | undefined }
 
 export type CommitterOptions = {
   ledger: Ledger

@@ -3,11 +3,11 @@
  * as many jobs running as they may. The window asks before a start, a claim asks before it takes.
  */
 import { asTidemarkError, type TidemarkError } from '../base/errors.ts'
-import { NO_PAUSES, type Pauses } from '../ledger/claim.ts'
 import type { Lane } from '../ledger/contract.ts'
-import type { PauseRow } from '../ledger/control.ts'
+import { NO_PAUSES, type PauseRow, type Pauses } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { AnyJobKind, KindRegistry } from './kinds.ts'
+import type { AnyJobKind } from './job-kind.ts'
+import type { KindRegistry } from './kinds.ts'
 import type { Limits } from './limits/limits.ts'
 import type { EventStream } from './observe/events.ts'
 import type { Streams } from './streams.ts'

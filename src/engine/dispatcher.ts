@@ -11,14 +11,22 @@ import type { ClaimedJob, Lane, NewJob, Settlement, SettleResult } from '../ledg
 import { refuseInside } from '../ledger/guard.ts'
 import type { Committer } from './committer.ts'
 import { type Failure, lastResort, settlementOf } from './failure.ts'
-import { type AnyJobKind, type JobRequest, type KindRegistry, parsePayload } from './kinds.ts'
+import {
+  type AnyJobKind,
+  type JobRequest,
+  type Outcome,
+  type PartialOutcome,
+  RunContext,
+  type RunServices,
+  type StopReason,
+} from './job-kind.ts'
+import { type KindRegistry, parsePayload } from './kinds.ts'
 import type { Limits } from './limits/limits.ts'
 import type { EventStream, JobHappening } from './observe/events.ts'
 import type { ProgressBoard } from './observe/progress.ts'
 import type { EngineStats } from './observe/stats.ts'
-import { type Outcome, type PartialOutcome, toContinuation, toSettlement } from './outcome.ts'
+import { toContinuation, toSettlement } from './outcome.ts'
 import { SMALL_BYTES } from './payload-sizes.ts'
-import { RunContext, type RunServices, type StopReason } from './run-context.ts'
 import type { Window } from './window.ts'
 
 const STARTS_PER_TURN = 512

@@ -5,9 +5,9 @@ import { z } from 'zod'
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createEngine, type Engine, type EngineOptions } from './engine.ts'
-import { type AnyJobKind, defineJob, request } from './kinds.ts'
+import type { AnyJobKind, Outcome } from './job-kind.ts'
+import { defineJob, request } from './kinds.ts'
 import type { NumberedEvent } from './observe/events.ts'
-import type { Outcome } from './outcome.ts'
 
 export type OpenFresh = () => Promise<{ ledger: Ledger; close: () => Promise<void> }>
 

@@ -13,7 +13,8 @@ import { FaultyProxy } from '../ledger/postgres/faulty-proxy.suite.ts'
 import { engineContract } from './engine.suite.ts'
 import { createEngine, type Engine, type EngineOptions, STOP_MS_MAX } from './engine.ts'
 import { inputContract } from './input.suite.ts'
-import { type AnyJobKind, defineJob } from './kinds.ts'
+import type { AnyJobKind } from './job-kind.ts'
+import { defineJob } from './kinds.ts'
 import { troubleContract } from './trouble.suite.ts'
 
 async function openMemory() {

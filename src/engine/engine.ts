@@ -18,23 +18,16 @@ import { checkWhole } from '../ledger/input-check.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
-import { type AboutCycle, Claiming } from './claiming.ts'
-import { Committer } from './committer.ts'
+import { Claiming } from './claiming.ts'
+import { type AboutCycle, Committer } from './committer.ts'
 import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { checkFields, type Fields } from './fields.ts'
 import { GiveBack } from './give-back.ts'
 import { Housekeeping, type HousekeepingSettings } from './housekeeping.ts'
 import { type EngineWork, Intake } from './intake.ts'
-import {
-  type AnyJobKind,
-  BULK_BYTES,
-  type EnqueueOptions,
-  type JobKind,
-  type JobRequest,
-  KindRegistry,
-  request,
-} from './kinds.ts'
+import type { AnyJobKind, EnqueueOptions, JobKind, JobRequest } from './job-kind.ts'
+import { BULK_BYTES, KindRegistry, request } from './kinds.ts'
 import { Lease, noSignOfLife } from './lease.ts'
 import type { BudgetEvent } from './limits/budget.ts'
 import { createLimits, type Limits } from './limits/limits.ts'

@@ -8,9 +8,8 @@ import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import type { Random } from '../base/random.ts'
 import type { ClaimedJob, NewJob, Settlement } from '../ledger/contract.ts'
 import { BAD_FIELD } from './fields.ts'
-import type { AnyJobKind } from './kinds.ts'
+import type { AnyJobKind, JobStopped } from './job-kind.ts'
 import { backoffMs, decide } from './retry.ts'
-import type { JobStopped } from './run-context.ts'
 import { payloadText } from './stored-json.ts'
 
 export type Failure = {

@@ -3,7 +3,8 @@ import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { UsageError } from '../base/errors.ts'
 import { createEngine, type EngineOptions } from './engine.ts'
-import { defineJob, type JobOptions } from './kinds.ts'
+import type { JobOptions } from './job-kind.ts'
+import { defineJob } from './kinds.ts'
 
 const good: JobOptions<unknown> = { kind: 'test.kind', payload: z.unknown(), run: () => undefined }
 

@@ -5,21 +5,29 @@
  * Pruning and the retry of bad items are jobs themselves, on schedules, so that of all processes one does them.
  */
 import { z } from 'zod'
+import type { Clock } from '../base/clock.ts'
 import type { TidemarkError } from '../base/errors.ts'
 import { formatDuration } from '../base/format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
 import { SIGN_IN } from '../ledger/control.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { isLedgerAway } from './committer.ts'
-import type { Running } from './dispatcher.ts'
-import type { Engine } from './engine.ts'
+import type { Dispatcher, Running } from './dispatcher.ts'
 import { checkFields, type Fields } from './fields.ts'
-import { type AnyJobKind, BULK_BYTES, defineJob, type JobKind, toNewJob } from './kinds.ts'
+import type { GiveBack } from './give-back.ts'
+import type { AnyJobKind, JobKind } from './job-kind.ts'
+import { BULK_BYTES, defineJob, type KindRegistry, toNewJob } from './kinds.ts'
+import type { Lease } from './lease.ts'
+import type { Limits } from './limits/limits.ts'
 import { type AlertInputs, type AlertThresholds, evaluateAlerts } from './observe/alert-rules.ts'
 import { AlertBoard, type AlertSink } from './observe/alerts.ts'
+import type { EventStream } from './observe/events.ts'
 import { healthInputs } from './observe/health.ts'
+import type { EngineStats } from './observe/stats.ts'
 import { Scheduler } from './schedule.ts'
 import { nextAfter, parseSpec } from './schedule-spec.ts'
 import { StallWatch } from './stall.ts'
+import type { Streams } from './streams.ts'
 
 const TICK_MS = 1_000
 const PROGRESS_MS = 5_000
@@ -46,6 +54,25 @@ export type HousekeepingSettings = {
   stale: () => Promise<AlertInputs['stale']>
 }
 
+/** The engine that the house belongs to: what is looked after, and what it is told. */
+export type KeptEngine = {
+  readonly owner: number
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly events: EventStream
+  readonly stats: EngineStats
+  readonly streams: Streams
+  readonly kinds: KindRegistry
+  readonly limits: Limits
+  readonly lease: Lease
+  readonly dispatcher: Dispatcher
+  readonly giveBack: GiveBack
+  wake(): void
+  checkDrained(): void
+  /** Stops what somebody has canceled. */
+  stopRequested(): Promise<void>
+}
+
 const DEFAULTS: HousekeepingSettings = {
   settledKeptMs: 7 * DAY_MS,
   failedKeptMs: 30 * DAY_MS,
@@ -62,7 +89,7 @@ const SCHEDULE_FIELDS: Fields<{ stream?: string }> = { stream: true }
 
 export class Housekeeping {
   readonly jobs: readonly AnyJobKind[]
-  readonly #engine: Engine
+  readonly #engine: KeptEngine
   readonly #settings: HousekeepingSettings
   readonly #stalls: StallWatch
   readonly #stalledSince = new Map<Running, number>()
@@ -81,7 +108,7 @@ export class Housekeeping {
   #outage: { since: number; detail: string; isCommitter: boolean } | undefined
   #waking = false
 
-  constructor(engine: Engine, settings: Partial<HousekeepingSettings>) {
+  constructor(engine: KeptEngine, settings: Partial<HousekeepingSettings>) {
     this.#engine = engine
     this.#settings = { ...DEFAULTS, ...settings }
     this.#stalls = new StallWatch({ everyMs: TICK_MS, stallMsOf: (kind) => engine.kinds.get(kind).stallMs })

@@ -16,13 +16,16 @@ export { openLedger } from '../ledger/open.ts'
 export { createEngine, Engine, type EngineOptions } from './engine.ts'
 export type { EngineWork } from './intake.ts'
 export {
-  defineJob,
   type EnqueueOptions,
   type JobKind,
   type JobOptions,
   type JobRequest,
-  request,
-} from './kinds.ts'
+  JobStopped,
+  type Outcome,
+  type Progress,
+  type RunContext,
+} from './job-kind.ts'
+export { defineJob, request } from './kinds.ts'
 export { throttledBody } from './limits/bandwidth.ts'
 export type { BudgetSpec } from './limits/spec.ts'
 export { webhookSink } from './observe/alert-delivery.ts'
@@ -30,6 +33,4 @@ export type { EngineEvent, NumberedEvent } from './observe/events.ts'
 export type { LiveSnapshot } from './observe/live.ts'
 export { createLogger, type Logger } from './observe/log.ts'
 export { logEvents } from './observe/log-events.ts'
-export type { Outcome } from './outcome.ts'
-export { JobStopped, type Progress, type RunContext } from './run-context.ts'
 export { handleSignals } from './shutdown.ts'

@@ -5,8 +5,8 @@ import { z } from 'zod'
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import { engineOn, type OpenFresh } from './engine.suite.ts'
 import type { Engine } from './engine.ts'
-import { defineJob, type EnqueueOptions, request } from './kinds.ts'
-import type { Outcome } from './outcome.ts'
+import type { EnqueueOptions, Outcome } from './job-kind.ts'
+import { defineJob, request } from './kinds.ts'
 
 class Point {
   x = 1

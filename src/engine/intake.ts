@@ -1,7 +1,8 @@
 /** From what apps ask for to rows: kinds, payloads and stream names checked, sizes routed to lanes. */
 import type { ClaimedJob, NewJob, NewSegment, SegmentCount, Tx, Work } from '../ledger/contract.ts'
 import { checkFields, checkSegmentFields, type Fields } from './fields.ts'
-import { checkRequests, type JobRequest, toNewJob } from './kinds.ts'
+import type { JobRequest } from './job-kind.ts'
+import { checkRequests, toNewJob } from './kinds.ts'
 import type { Streams } from './streams.ts'
 
 /** Work from outside any job: all of it is written, or nothing. */

@@ -1,18 +1,9 @@
-/** Kinds of jobs: what their payload looks like, how they run, and what the engine may do with them. */
-import type { ZodType } from 'zod'
+/** Kinds of jobs: made and checked, found by their names, and turned into rows of the ledger. */
 import { TidemarkError, UsageError } from '../base/errors.ts'
-import {
-  type EnqueueResult,
-  LANES,
-  type Lane,
-  type NewJob,
-  type OnDepFailure,
-  type OnKeyTaken,
-} from '../ledger/contract.ts'
+import { LANES, type NewJob, type OnDepFailure, type OnKeyTaken } from '../ledger/contract.ts'
 import { checkJob, checkWhole, described } from '../ledger/input-check.ts'
 import { BAD_FIELD, checkFields, type Fields } from './fields.ts'
-import type { Outcome } from './outcome.ts'
-import type { RunContext } from './run-context.ts'
+import type { AnyJobKind, EnqueueOptions, JobKind, JobOptions, JobRequest } from './job-kind.ts'
 import { payloadText } from './stored-json.ts'
 
 /** Larger than this is bulk, unless the kind says otherwise. */
@@ -21,42 +12,6 @@ export const BULK_BYTES = 10 * 1024 * 1024
 export const ATTEMPTS = 5
 export const STALL_MS = 10 * 60_000
 const KIND_NAME = /^[a-z][a-z0-9]*([.-][a-z0-9]+)*$/
-
-// biome-ignore lint/suspicious/noConfusingVoidType: a handler without an outcome may simply end
-type Ran = Outcome | undefined | void
-/** A handler that needs no I/O need not be async. */
-export type Run<P> = (job: RunContext<P>) => Ran | Promise<Ran>
-
-export type JobOptions<P> = {
-  /** Such as `mail.fetch`: app, then verb. */
-  kind: string
-  payload: ZodType<P>
-  run: Run<P>
-  /** A fixed lane; without it, jobs of 10 MB and more are bulk, the others interactive. */
-  lane?: Lane
-  size?: (payload: P) => number | undefined
-  key?: (payload: P) => string | undefined
-  onKeyTaken?: OnKeyTaken
-  onDepFailure?: OnDepFailure
-  priority?: number
-  /** Tries before a batch is split, an item isolated, or the job fails. */
-  attempts?: number
-  /** At most this many at a time in one process. */
-  concurrency?: number
-  /** The budget whose pauses and worker limit hold this kind back; per stream where accounts have their own. */
-  budget?: string | ((stream: string | null) => string)
-  /** Units of its budget that one item costs: an ETA then never promises more than the budget allows. */
-  cost?: number
-  stallMs?: number
-  /** For jobs about several items: how to name them, and how to make a job for some of them. */
-  items?: { of: (payload: P) => readonly string[]; only: (payload: P, items: readonly string[]) => P }
-  /** For people: "downloading 3 files". Of a kind with `items`, the noun is what one item is. */
-  describe?: { verb: string; noun: string }
-}
-
-export type JobKind<P> = JobOptions<P> & { readonly attempts: number; readonly stallMs: number }
-// biome-ignore lint/suspicious/noExplicitAny: a registry holds kinds of every payload; each is parsed by its own schema
-export type AnyJobKind = JobKind<any>
 
 export function defineJob<P>(options: JobOptions<P>): JobKind<P> {
   if (!KIND_NAME.test(options.kind)) {
@@ -116,21 +71,6 @@ const JOB_FIELDS: Fields<JobOptions<unknown>> = {
   describe: true,
 }
 
-export type EnqueueOptions = {
-  key?: string
-  stream?: string
-  segment?: number | string
-  lane?: Lane
-  priority?: number
-  /** Epoch milliseconds before which it does not start. */
-  runAt?: number
-  size?: number
-  /** How many listed items it stands for: 0 for a keyed job of a segment that is about none, such as a lister. */
-  items?: number
-  ref?: string
-  after?: readonly (number | string)[]
-}
-
 const ENQUEUE_FIELDS: Fields<EnqueueOptions> = {
   key: true,
   stream: true,
@@ -143,9 +83,6 @@ const ENQUEUE_FIELDS: Fields<EnqueueOptions> = {
   ref: true,
   after: true,
 }
-
-/** A job to enqueue: made by `request`, used in outcomes and in bulk. */
-export type JobRequest = { kind: AnyJobKind; payload: unknown; options: EnqueueOptions }
 
 export function request<P>(kind: JobKind<P>, payload: NoInfer<P>, options: EnqueueOptions = {}): JobRequest {
   return { kind, payload, options }
@@ -172,8 +109,6 @@ export function checkRequests(what: string, jobs: readonly JobRequest[] | undefi
     })
   }
 }
-
-export type { EnqueueResult }
 
 export class KindRegistry {
   readonly #kinds = new Map<string, AnyJobKind>()

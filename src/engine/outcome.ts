@@ -1,57 +1,12 @@
-/** What a handler returns. Only the engine writes it down: in one transaction with the job's new state. */
-import { type ErrorKind, UsageError } from '../base/errors.ts'
-import type {
-  ClaimedJob,
-  Effects,
-  NewBadItem,
-  NewJob,
-  NewSegment,
-  SegmentCount,
-  Settlement,
-  Work,
-} from '../ledger/contract.ts'
+/** What the engine makes of the outcome that a handler returned: what is written with the job's new state. */
+import { UsageError } from '../base/errors.ts'
+import type { ClaimedJob, NewBadItem, NewJob, SegmentCount, Settlement, Work } from '../ledger/contract.ts'
 import { described } from '../ledger/input-check.ts'
 import { later } from './failure.ts'
 import { BAD_FIELD, checkFields, checkSegmentFields, type Fields } from './fields.ts'
-import { type AnyJobKind, checkFunction, checkRequests, type JobRequest } from './kinds.ts'
+import type { AnyJobKind, JobRequest, Outcome, PartialOutcome } from './job-kind.ts'
+import { checkFunction, checkRequests } from './kinds.ts'
 import { jsonText, payloadText } from './stored-json.ts'
-
-export type Outcome = {
-  /** SQL in the commit's transaction. It may run more than once before it commits: touch nothing else. */
-  effects?: Effects
-  jobs?: readonly JobRequest[]
-  /** Runs when all of `jobs` have settled. */
-  followUp?: JobRequest
-  segments?: readonly NewSegment[]
-  /** Cuts this job's own segment; the rest becomes a new one that `jobs` can name by `ref`. */
-  split?: { at: number; ref?: string; mark?: string }
-  /**
-   * Counts for this job's own segment. A batch's `stored` is what is left of its items, unless given; a job that
-   * commits in parts counts for itself.
-   */
-  listed?: number
-  stored?: number
-  gone?: number
-  skipped?: number
-  seal?: boolean
-  /** Counts for other segments. */
-  counts?: readonly SegmentCount[]
-  /** Where the listing of this job's stream stands. */
-  cursor?: string
-  /** Items that will not work, each with its reason. */
-  bad?: readonly { item: string; reason: string; errorKind?: ErrorKind }[]
-  /** Nothing was to be done, for this reason. */
-  skip?: string
-  /** Not finished: run again, after a while if given, from `checkpoint`. Costs no attempt. */
-  again?: { afterMs?: number }
-  checkpoint?: unknown
-  note?: string
-  /** What `skip` or `note` says, for programs: a short name in kebab-case. */
-  code?: string
-}
-
-/** What a handler can commit on its way; how the job ends is said at its end. */
-export type PartialOutcome = Omit<Outcome, 'skip' | 'again' | 'note' | 'code'>
 
 const OUTCOME_FIELDS: Fields<Outcome> = {
   effects: true,

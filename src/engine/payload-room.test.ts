@@ -6,7 +6,8 @@ import { freshDatabase } from '../../scripts/test-database.ts'
 import { openLedger } from '../ledger/open.ts'
 import { engineOn, type OpenFresh } from './engine.suite.ts'
 import type { Engine } from './engine.ts'
-import { type AnyJobKind, defineJob, type JobKind } from './kinds.ts'
+import type { AnyJobKind, JobKind } from './job-kind.ts'
+import { defineJob } from './kinds.ts'
 import { LANE_BYTES_MAX } from './window.ts'
 
 const Text = z.object({ text: z.string() })

@@ -15,9 +15,8 @@ import { Claiming } from './claiming.ts'
 import { JOIN_MIN } from './committer.ts'
 import type { Controls } from './controls.ts'
 import { createEngine } from './engine.ts'
+import type { PartialOutcome, RunContext } from './job-kind.ts'
 import { defineJob } from './kinds.ts'
-import type { PartialOutcome } from './outcome.ts'
-import type { RunContext } from './run-context.ts'
 import { Window } from './window.ts'
 
 const JOBS = 2_000

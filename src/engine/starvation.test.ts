@@ -5,7 +5,8 @@ import { z } from 'zod'
 import { FakeClock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
 import { createEngine, type Engine, type EngineOptions } from './engine.ts'
-import { type AnyJobKind, defineJob, type JobKind } from './kinds.ts'
+import type { AnyJobKind, JobKind } from './job-kind.ts'
+import { defineJob } from './kinds.ts'
 import { LANE_BYTES_MAX } from './window.ts'
 
 const Item = z.object({ name: z.string() })

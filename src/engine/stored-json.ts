@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { UsageError } from '../base/errors.ts'
 import { described } from '../ledger/input-check.ts'
-import type { AnyJobKind } from './kinds.ts'
+import type { AnyJobKind } from './job-kind.ts'
 
 /** Beyond this it is a circle, or as good as one. */
 const DEPTH_MAX = 1_000

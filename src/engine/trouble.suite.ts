@@ -6,7 +6,8 @@ import { asTidemarkError, TidemarkError, UsageError } from '../base/errors.ts'
 import type { Tx } from '../ledger/contract.ts'
 import { engineOn, type OpenFresh } from './engine.suite.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { defineJob, type JobKind, request } from './kinds.ts'
+import type { JobKind } from './job-kind.ts'
+import { defineJob, request } from './kinds.ts'
 
 const Item = z.object({ name: z.string() })
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

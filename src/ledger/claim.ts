@@ -19,7 +19,7 @@ import {
   type ReadyQueue,
   type Tx,
 } from './contract.ts'
-import { readPauses } from './control.ts'
+import { type Pauses, readPauses } from './control.ts'
 
 /** Pairs served per round; the streams behind them have their turn with the next. */
 const QUEUES_MAX = 512
@@ -29,16 +29,6 @@ const PAGES_MAX = 200
 const ROUNDS_MAX = 4
 
 const PRIORITY_MIN = Number.MIN_SAFE_INTEGER
-
-export type Pauses = {
-  all: boolean
-  streams: ReadonlySet<number>
-  kinds: ReadonlySet<string>
-  /** A stream is paused that nobody had opened yet: it has no id before somebody does. */
-  isAhead: boolean
-}
-
-export const NO_PAUSES: Pauses = { all: false, streams: new Set(), kinds: new Set(), isAhead: false }
 
 /** For each lane the stream with which the next claim begins, and the kind if that stream's turn is not over. */
 export type Turns = Record<Lane, { streamId: number; kind: string | null }>

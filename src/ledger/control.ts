@@ -4,7 +4,6 @@
  */
 import { UsageError } from '../base/errors.ts'
 import { type Changes, COUNTER_MS, forUpdate } from './changes.ts'
-import type { Pauses } from './claim.ts'
 import type { Tx } from './contract.ts'
 import { checkIndexed, described, storableText } from './input-check.ts'
 import { REPLACED_CODE } from './keys.ts'
@@ -257,6 +256,16 @@ export function listPauses(tx: Tx): Promise<PauseRow[]> {
 }
 
 /** What must not be claimed now, with streams by id. */
+export type Pauses = {
+  all: boolean
+  streams: ReadonlySet<number>
+  kinds: ReadonlySet<string>
+  /** A stream is paused that nobody had opened yet: it has no id before somebody does. */
+  isAhead: boolean
+}
+
+export const NO_PAUSES: Pauses = { all: false, streams: new Set(), kinds: new Set(), isAhead: false }
+
 export async function readPauses(tx: Tx): Promise<Pauses> {
   const rows = await tx.all<{ scope: PauseScope; target: string; stream_id: number | null }>(
     `SELECT p.scope, p.target, s.id AS stream_id FROM pauses p LEFT JOIN streams s ON p.scope = 'stream' AND s.name = p.target`,

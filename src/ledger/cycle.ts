@@ -18,7 +18,7 @@
 import { sleep } from '../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import { Changes } from './changes.ts'
-import { type Claim, claimJobs, type Pauses, type Turns } from './claim.ts'
+import { type Claim, claimJobs, type Turns } from './claim.ts'
 import {
   type ClaimRequest,
   type Cycle,
@@ -28,6 +28,7 @@ import {
   type Locks,
   type SettleResult,
 } from './contract.ts'
+import type { Pauses } from './control.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments } from './frontier.ts'
 import {

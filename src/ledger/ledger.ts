@@ -7,7 +7,7 @@ import type { Random } from '../base/random.ts'
 import { type AlertRow, clearAlert, listAlerts, type NewAlert, raiseAlert } from './alerts.ts'
 import { type BadFilter, retryBadItems } from './bad-items.ts'
 import { Changes } from './changes.ts'
-import { firstTurns, NO_PAUSES, openQueues, type Pauses } from './claim.ts'
+import { firstTurns, openQueues } from './claim.ts'
 import {
   type BadRow,
   type ClaimRequest,
@@ -28,8 +28,10 @@ import {
 import {
   cancelJob,
   listPauses,
+  NO_PAUSES,
   type PauseRow,
   type PauseScope,
+  type Pauses,
   pause,
   readPauses,
   redoJob,

@@ -6,11 +6,10 @@
 import type { Context } from 'hono'
 import { ProblemError } from '../app/problem.ts'
 import type { Clock } from '../base/clock.ts'
-import type { App, AppEnv } from './app-env.ts'
+import type { App, AppEnv, Identity } from './app-env.ts'
 import { EventClient } from './event-client.ts'
 import { type EventHub, eventIdOf } from './event-hub.ts'
 import type { MemberNews } from './member-news.ts'
-import type { Identity } from './security.ts'
 
 export const EVENTS_PATH = '/api/events'
 export const CLIENTS_MAX = 200

@@ -24,7 +24,7 @@ import { UsageError } from '../base/errors.ts'
 import { isLoopback } from '../base/loopback.ts'
 import { OWNER_ID } from '../ledger/accounts.ts'
 import { TOKEN_PREFIX, type Users } from '../ledger/users.ts'
-import { type AppEnv, clientAddress } from './app-env.ts'
+import { type AppEnv, clientAddress, type Identity } from './app-env.ts'
 import { RefusalLog, type WrongSecret } from './refusal-log.ts'
 import { isSessionId, type SessionOf, Sessions, sameSecret } from './sessions.ts'
 
@@ -36,13 +36,6 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1']
 const PROTECTED = /^\/(?:api|mcp|metrics)(?:\/|$)/
 const OPEN_PATHS = new Set(['/api/sign-in'])
 const READING = new Set(['GET', 'HEAD', 'OPTIONS'])
-
-export type Identity = {
-  by: 'token' | 'session'
-  user: RequestUser
-  /** The user's own token by which they came, now or when their session began. */
-  tokenId?: number | undefined
-}
 
 /** `GET /api/search/documents/{id}`. */
 export type RouteAddress = { method: string; path: string }

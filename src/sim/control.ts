@@ -5,7 +5,6 @@
  */
 import { z } from 'zod'
 import { TidemarkError, UsageError } from '../base/errors.ts'
-import { faultProfiles } from './fault-profiles.ts'
 import type { Faults } from './faults.ts'
 import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from './server.ts'
 import type { Kernel, RunningService } from './service.ts'
@@ -31,10 +30,16 @@ const inputs = {
 export class Control implements Routes {
   readonly #kernel: Kernel
   readonly #services: Readonly<Record<string, RunningService>>
+  readonly #profiles: readonly string[]
 
-  constructor(kernel: Kernel, services: Readonly<Record<string, RunningService>>) {
+  constructor(
+    kernel: Kernel,
+    services: Readonly<Record<string, RunningService>>,
+    { profiles }: { profiles: readonly string[] },
+  ) {
     this.#kernel = kernel
     this.#services = services
+    this.#profiles = profiles
   }
 
   match(call: SimCall): Operation | undefined {
@@ -66,7 +71,7 @@ export class Control implements Routes {
     const { faults, log, oauth } = this.#kernel
     switch (what) {
       case 'GET ':
-        return jsonAnswer({ accounts: this.#addresses(), profiles: Object.keys(faultProfiles) })
+        return jsonAnswer({ accounts: this.#addresses(), profiles: this.#profiles })
       case 'GET faults':
         return this.#faults()
       case 'PUT faults':

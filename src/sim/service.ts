@@ -10,9 +10,8 @@ import { type Random, seededRandom } from '../base/random.ts'
 import type { CallLog } from './call-log.ts'
 import type { FaultRule } from './fault-rules.ts'
 import type { Faults } from './faults.ts'
-import type { Grants } from './grants.ts'
+import type { Grants, TokenTimes } from './grants.ts'
 import type { Routes, SimAnswer, SimCall } from './server.ts'
-import type { OAuthSettings } from './sign-in.ts'
 
 /** What all services share. */
 export type Kernel = {
@@ -23,6 +22,27 @@ export type Kernel = {
   oauth: OAuthSettings
   /** Where the server listens; nowhere before it does. */
   origin(): string
+}
+
+/** What the person at the consent page does, when there is none, and how long tokens are good for. */
+export type OAuthSettings = TokenTimes & {
+  /** Consents at once for this address; `true`: for `login_hint`, or the first account. */
+  autoApprove: string | boolean
+  /** Refuses. */
+  deny: boolean
+  /** Grants only these of the scopes asked for. */
+  grantOnly: readonly string[] | null
+  /** The scopes that an administrator has delegated to a service account; null: all. */
+  delegatedScopes: readonly string[] | null
+}
+
+export const oauthDefaults: Readonly<OAuthSettings> = {
+  autoApprove: false,
+  deny: false,
+  grantOnly: null,
+  delegatedScopes: null,
+  accessTokenMs: 3_599_000,
+  refreshTokenMs: null,
 }
 
 export type SimService<Options extends object, Running extends RunningService> = {

@@ -8,30 +8,9 @@
  */
 import { escapeHtml } from '../base/escape-html.ts'
 import type { Random } from '../base/random.ts'
-import { Grants, type TokenTimes } from './grants.ts'
+import { Grants } from './grants.ts'
 import { htmlAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from './server.ts'
 import type { Kernel } from './service.ts'
-
-/** What the person at the consent page does, when there is none, and how long tokens are good for. */
-export type OAuthSettings = TokenTimes & {
-  /** Consents at once for this address; `true`: for `login_hint`, or the first account. */
-  autoApprove: string | boolean
-  /** Refuses. */
-  deny: boolean
-  /** Grants only these of the scopes asked for. */
-  grantOnly: readonly string[] | null
-  /** The scopes that an administrator has delegated to a service account; null: all. */
-  delegatedScopes: readonly string[] | null
-}
-
-export const oauthDefaults: Readonly<OAuthSettings> = {
-  autoApprove: false,
-  deny: false,
-  grantOnly: null,
-  delegatedScopes: null,
-  accessTokenMs: 3_599_000,
-  refreshTokenMs: null,
-}
 
 export type SignInProblem = { status: number; error: string; detail: string }
 

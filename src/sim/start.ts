@@ -8,8 +8,13 @@ import type { FaultsInput } from './fault-rules.ts'
 import { Faults } from './faults.ts'
 import { type SimServices, simServices } from './registry.ts'
 import { type NamedRoutes, type SimServer, startServer } from './server.ts'
-import type { Kernel, RunningService, SimService } from './service.ts'
-import { type OAuthSettings, oauthDefaults } from './sign-in.ts'
+import {
+  type Kernel,
+  type OAuthSettings,
+  oauthDefaults,
+  type RunningService,
+  type SimService,
+} from './service.ts'
 
 /** The world of each service by its name, and what holds for all of them. */
 export type SimOptions = {
@@ -51,7 +56,7 @@ export async function startSim(options: SimOptions): Promise<Sim> {
     origin: () => server?.origin ?? '',
   }
   const services = await startServices(kernel, options)
-  const control = new Control(kernel, services)
+  const control = new Control(kernel, services, { profiles: Object.keys(faultProfiles) })
   const routes: NamedRoutes[] = Object.entries(services).flatMap(([service, { routes: own }]) =>
     own.map((one) => ({ service, match: (call) => one.match(call) })),
   )

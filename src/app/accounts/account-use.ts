@@ -6,7 +6,6 @@ import type { z } from 'zod'
 import type { UsageError } from '../../base/errors.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { App } from '../app.ts'
 
 /** Light, as the app itself: what takes time to load is behind `load`. */
 export type AccountPart = {
@@ -63,7 +62,11 @@ export type Remains = {
 /** By the name of the app. */
 export type AccountUses = ReadonlyMap<string, AccountUse>
 
-type UsingApp = Pick<App, 'name' | 'services' | 'accounts'>
+type UsingApp = {
+  readonly name: string
+  readonly services: readonly string[]
+  readonly accounts?: AccountPart
+}
 
 /** Those of the apps that work for accounts of a service. */
 export async function usesOf(apps: readonly UsingApp[], service: string): Promise<AccountUses> {

@@ -6,8 +6,10 @@
  */
 import { TidemarkError } from '../../base/errors.ts'
 import { shellWord } from '../../base/wording.ts'
-import type { AccountService, NewSecret, Profile, ServiceCalls } from '../../cloud/account-service.ts'
-import { type AccountStore, type KeptAccount, keepAccount, knownAccount } from '../../cloud/account-store.ts'
+import { type KeptAccount, keepAccount, knownAccount } from '../../cloud/account-keeping.ts'
+import type { AccountService, NewSecret, Profile } from '../../cloud/account-service.ts'
+import type { AccountStore } from '../../cloud/account-store.ts'
+import type { ServiceCalls } from '../../cloud/client-setup.ts'
 import { newToken } from '../../cloud/token-source.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import type { AccountUses } from './account-use.ts'

@@ -1,7 +1,8 @@
 /** Forgetting an account: its secret is given back where that can be done, and what was kept of it stays. */
 import { asTidemarkError } from '../../base/errors.ts'
-import type { AccountService, Revocation, ServiceCalls } from '../../cloud/account-service.ts'
+import type { AccountService, Revocation } from '../../cloud/account-service.ts'
 import { openSecret, type StoredAccount } from '../../cloud/account-store.ts'
+import type { ServiceCalls } from '../../cloud/client-setup.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
 
 /** `stored`: where the secret is to be given back; a lost key or a broken secret stops nothing. */

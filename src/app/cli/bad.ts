@@ -2,16 +2,19 @@
 import { UsageError } from '../../base/errors.ts'
 import { distance, isoTime } from '../../base/moment.ts'
 import type { BadRow } from '../../ledger/contract.ts'
-import type { App } from '../app.ts'
 import type { CliContext } from '../command.ts'
 import { badItemsOf } from '../sources.ts'
-import { type SourceWords, sourceWords } from './noun.ts'
+import { type SourceWords, sourceWords } from './source-words.ts'
 import { runWork } from './sync.ts'
-import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
+import { chosenSources, type OpenedSources, type SourcesApp, withSources } from './with-app.ts'
 
 type Row = BadRow & { source: string }
 
-export async function listBad(context: CliContext, app: App, wanted: string | undefined): Promise<void> {
+export async function listBad(
+  context: CliContext,
+  app: SourcesApp,
+  wanted: string | undefined,
+): Promise<void> {
   const words = sourceWords(app)
   await withSources(context, app, {}, async (opened) => {
     const rows = await badRows(opened, wanted)
@@ -33,7 +36,7 @@ export async function listBad(context: CliContext, app: App, wanted: string | un
 
 export async function showBad(
   context: CliContext,
-  app: App,
+  app: SourcesApp,
   { id, wanted }: { id: string; wanted: string | undefined },
 ): Promise<void> {
   await withSources(context, app, {}, async (opened) => {
@@ -47,7 +50,7 @@ export async function showBad(
 
 export async function retryBad(
   context: CliContext,
-  app: App,
+  app: SourcesApp,
   { ids, wanted }: { ids: readonly string[]; wanted: string | undefined },
 ): Promise<void> {
   await withSources(context, app, {}, async (opened) => {
@@ -75,7 +78,7 @@ async function badRows(opened: OpenedSources, wanted: string | undefined): Promi
   return rows
 }
 
-function notBad(app: App, ids: readonly string[]): UsageError {
+function notBad(app: SourcesApp, ids: readonly string[]): UsageError {
   return new UsageError(`Not among the bad ${sourceWords(app).items}: ${ids.join(', ')}.`, {
     hint: `See which are: tidemark ${app.name} bad list`,
   })

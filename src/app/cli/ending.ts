@@ -8,7 +8,7 @@ import { SIGN_IN } from '../../ledger/control.ts'
 import { BROKEN_CODE } from '../../ledger/dependencies.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import { countedStatus, type Source, type SourceObstacle, type SourceStatus } from '../sources.ts'
-import { choiceOf, sourceWords } from './noun.ts'
+import { choiceOf, sourceWords } from './source-words.ts'
 import type { OpenedSources } from './with-app.ts'
 
 const FAILED_MAX = 100

@@ -5,12 +5,13 @@
  */
 import type { Command, Option } from 'commander'
 import { durationOption } from '../../cli/output/input.ts'
-import type { App } from '../app.ts'
 import type { CliContext, Register } from '../command.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Source } from '../sources.ts'
+import { type SourceWords, sourceWords } from './source-words.ts'
 import type { SyncPart } from './sync.ts'
 import type { VerifyPart } from './verify.ts'
+import type { SourcesApp } from './with-app.ts'
 
 export type AppNoun = {
   /** `the mail archive` */
@@ -34,24 +35,6 @@ export type AppNoun = {
 
 export type RegisterVerb = (noun: Command, context: CliContext) => void
 
-export type SourceWords = {
-  /** `account`, `folder`; in JSON, too. */
-  one: string
-  many: string
-  /** Whose account is missing where none is connected: `No mail account is connected.` */
-  account: string
-  /** What bad items are: `message`. */
-  item: string
-  items: string
-  /** What became of bad items: `could not be fetched`. */
-  badText: string
-  /** False where the app isolates nothing, and tells of what it leaves alone in its status. */
-  hasBadItems: boolean
-  /** How a command is told which one is meant: `[folder]`, an argument, or `--account <address>`, an option. */
-  choice: string
-  choiceText: string
-}
-
 type VerbTexts = {
   readonly description?: string
   readonly help?: string
@@ -68,32 +51,13 @@ export type StatusReporter = (
   options: Readonly<Record<string, unknown>>,
 ) => Promise<StatusReport>
 
-export function sourceWords({ noun, name }: Pick<App, 'noun' | 'name'>): SourceWords {
-  const { one = 'source', item = 'item' } = noun.words ?? {}
-  return {
-    one,
-    many: `${one}s`,
-    account: name,
-    item,
-    items: `${item}s`,
-    badText: 'would not work',
-    hasBadItems: true,
-    choice: `[${one}]`,
-    choiceText: `its name; all of them otherwise`,
-    ...noun.words,
-  }
-}
-
-/** ` --account ann@example.com`, ` Documents`: what is to be added to a command about this source. */
-export function choiceOf(app: Pick<App, 'noun' | 'name'>, name: string): string {
-  const { choice } = sourceWords(app)
-  return choice.startsWith('-') ? ` ${choice.replace(/ .*$/, '')} ${name}` : ` ${name}`
-}
-
 type Options = Readonly<Record<string, unknown>>
 type Action = (wanted: string | undefined, options: Options) => Promise<void>
 
-export function registerNoun(app: App): Register {
+/** What the verbs need of an app. */
+export type NounApp = SourcesApp & { readonly noun: AppNoun }
+
+export function registerNoun(app: NounApp): Register {
   return (program, context) => {
     const noun = program.command(app.name).description(app.noun.description)
     if (app.noun.whole) {
@@ -110,7 +74,7 @@ export function registerNoun(app: App): Register {
 }
 
 /** A verb about one source or all of them: the choice comes as its argument or as its option, as the app has it. */
-function addVerb(parent: Command, app: App, name: string, texts: VerbTexts, run: Action): Command {
+function addVerb(parent: Command, app: NounApp, name: string, texts: VerbTexts, run: Action): Command {
   const { choice, choiceText } = { ...sourceWords(app), ...texts }
   const isOption = choice.startsWith('-')
   const command = parent.command(name).description(texts.description ?? '')
@@ -126,12 +90,12 @@ function addVerb(parent: Command, app: App, name: string, texts: VerbTexts, run:
   )
 }
 
-function registerSync(noun: Command, context: CliContext, app: App): void {
+function registerSync(noun: Command, context: CliContext, app: NounApp): void {
   const { many } = sourceWords(app)
   const texts = { description: `bring ${many} up to date`, help: SYNC_HELP, ...app.noun.sync }
   const sync = addVerb(noun, app, 'sync', texts, async (wanted, options) => {
     const { syncSources } = await import('./sync.ts')
-    await syncSources(context, app, { wanted, options })
+    await syncSources(context, app, { wanted, options }, await app.noun.sync?.part?.())
   })
   const has = (flag: string): boolean => sync.options.some(({ long }) => long === flag)
   if (!has('--watch')) {
@@ -144,7 +108,7 @@ const SYNC_HELP = `
 It can be stopped at any time with Ctrl-C and goes on where it was. Ends with 0 when all is settled, 1 when something
 failed or it was stopped before that, 3 when all is settled but for bad items or something needs you.`
 
-function registerStatus(noun: Command, context: CliContext, app: App): void {
+function registerStatus(noun: Command, context: CliContext, app: NounApp): void {
   const { many } = sourceWords(app)
   const texts = { description: `show how far ${many} are`, ...app.noun.status }
   addVerb(noun, app, 'status', texts, async (wanted, options) => {
@@ -156,7 +120,7 @@ function registerStatus(noun: Command, context: CliContext, app: App): void {
 const PAUSE_HELP = `
 What is under way ends normally. What changes meanwhile is not forgotten: it is seen to when it goes on.`
 
-function registerPause(noun: Command, context: CliContext, app: App): void {
+function registerPause(noun: Command, context: CliContext, app: NounApp): void {
   const texts = { description: 'do nothing for a while', help: PAUSE_HELP }
   addVerb(noun, app, 'pause', texts, async (wanted, { reason }) => {
     const { pauseSources } = await import('./verbs.ts')
@@ -168,7 +132,7 @@ function registerPause(noun: Command, context: CliContext, app: App): void {
   })
 }
 
-function registerBad(noun: Command, context: CliContext, app: App): void {
+function registerBad(noun: Command, context: CliContext, app: NounApp): void {
   const { items, badText, choice, choiceText } = sourceWords(app)
   // Behind the ids of the items an argument would be one of them.
   const [flags, key] = choice.startsWith('-')
@@ -204,10 +168,15 @@ function registerBad(noun: Command, context: CliContext, app: App): void {
     })
 }
 
-function registerVerify(noun: Command, context: CliContext, app: App, own: VerbTexts): void {
+function registerVerify(
+  noun: Command,
+  context: CliContext,
+  app: NounApp,
+  own: NonNullable<AppNoun['verify']>,
+): void {
   const texts = { description: `check ${sourceWords(app).many}`, ...own }
   addVerb(noun, app, 'verify', texts, async (wanted, options) => {
     const { verifySources } = await import('./verify.ts')
-    await verifySources(context, app, { wanted, options })
+    await verifySources(context, app, { wanted, options }, await own.part())
   })
 }

@@ -6,14 +6,13 @@ import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
 import { formatDuration } from '../../base/format.ts'
 import { handleSignals } from '../../engine/shutdown.ts'
-import type { App } from '../app.ts'
 import { type CliContext, exitCodes } from '../command.ts'
 import { resumeSignedIn } from '../signed-in.ts'
 import type { Source } from '../sources.ts'
 import { conclude, pauseOf } from './ending.ts'
 import { SyncProgress } from './progress.ts'
 import { untilSettled } from './settling.ts'
-import { type AppInput, chosenSources, type OpenedSources, withSources } from './with-app.ts'
+import { type AppInput, chosenSources, type OpenedSources, type SourcesApp, withSources } from './with-app.ts'
 
 /** Jobs that failed before and are tried again by a sync. */
 const RETRIED_MAX = 1_000
@@ -60,14 +59,13 @@ export type SyncRun = {
 
 export async function syncSources(
   context: CliContext,
-  app: App,
+  app: SourcesApp,
   input: SyncInput,
-  part?: SyncPart,
+  part: SyncPart = {},
 ): Promise<void> {
   checkEvery(input)
-  const own = part ?? (await app.noun.sync?.part?.()) ?? {}
-  await withSources(context, app, own.check?.(input) ?? {}, async (opened) => {
-    const steps = own.steps?.(context, opened, input) ?? {}
+  await withSources(context, app, part.check?.(input) ?? {}, async (opened) => {
+    const steps = part.steps?.(context, opened, input) ?? {}
     const wanted = steps.choose ? await steps.choose() : await chosenSources(opened, input.wanted)
     if (!wanted) return
     const sources = await syncable(context, wanted, steps)

@@ -1,16 +1,16 @@
 /** `status`, `pause` and `resume`, the same for every app. */
 import { listEngines, liveCount, readAttendance } from '../../engine/observe/engines.ts'
-import type { App } from '../app.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import type { Source } from '../sources.ts'
 import { pauseOf, sourceStatus } from './ending.ts'
-import { type Standing, type StatusReport, sourceWords } from './noun.ts'
+import type { NounApp, Standing, StatusReport } from './noun.ts'
+import { sourceWords } from './source-words.ts'
 import type { SyncInput } from './sync.ts'
 import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
 
 export async function showStatus(
   context: CliContext,
-  app: App,
+  app: NounApp,
   { wanted, options }: SyncInput,
 ): Promise<void> {
   const { output } = context
@@ -77,7 +77,7 @@ const STANDING_TEXTS: Record<Standing, string> = {
 
 export async function pauseSources(
   context: CliContext,
-  app: App,
+  app: NounApp,
   { wanted, reason }: { wanted: string | undefined; reason: string },
 ): Promise<void> {
   const { output } = context
@@ -95,7 +95,7 @@ export async function pauseSources(
 
 export async function resumeSources(
   context: CliContext,
-  app: App,
+  app: NounApp,
   wanted: string | undefined,
 ): Promise<void> {
   const { output } = context

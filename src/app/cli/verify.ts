@@ -4,11 +4,10 @@
  */
 import { TidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
-import type { App } from '../app.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import type { Source } from '../sources.ts'
 import { type SyncInput, stoppable } from './sync.ts'
-import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
+import { chosenSources, type OpenedSources, type SourcesApp, withSources } from './with-app.ts'
 
 type Options = Readonly<Record<string, unknown>>
 
@@ -34,11 +33,11 @@ export type CheckProgress = { done: number; total?: number; what: string }
 
 export async function verifySources(
   context: CliContext,
-  app: App,
+  app: SourcesApp,
   { wanted, options }: SyncInput,
+  part: VerifyPart,
 ): Promise<void> {
   const { output } = context
-  const part = await app.noun.verify!.part()
   part.refuse?.(options)
   await withSources(context, app, {}, async (opened) => {
     const sources = await chosenSources(opened, wanted)

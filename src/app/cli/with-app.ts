@@ -1,12 +1,10 @@
 /** Opens one app for a command, and finds the sources that the command is about. */
 import { TidemarkError, UsageError } from '../../base/errors.ts'
 import type { Override } from '../../config/load.ts'
-import type { App } from '../app.ts'
 import type { CliContext } from '../command.ts'
-import type { OpenApp, Runtime } from '../runtime.ts'
-import { openedApp } from '../runtime.ts'
+import { type AppOpening, type OpenApp, openedApp, type Runtime } from '../runtime.ts'
 import type { Source, Sources } from '../sources.ts'
-import { sourceWords } from './noun.ts'
+import { sourceWords, type WordedApp } from './source-words.ts'
 
 export type AppInput = {
   overrides?: readonly Override[]
@@ -16,13 +14,16 @@ export type AppInput = {
   create?: boolean
 }
 
+/** An app with sources, as far as commands about these need to know it. */
+export type SourcesApp = AppOpening & WordedApp & { readonly services: readonly string[] }
+
 /** A runtime with one app, which has sources. */
-export type OpenedSources = { app: App; runtime: Runtime; open: OpenApp; sources: Sources }
+export type OpenedSources = { app: SourcesApp; runtime: Runtime; open: OpenApp; sources: Sources }
 
 /** Opens everything, and starts nothing. It is closed at the end. */
 export async function withApp<T>(
   context: CliContext,
-  app: App,
+  app: SourcesApp,
   { overrides = [], appOverrides = {}, create = false }: AppInput,
   use: (runtime: Runtime) => Promise<T>,
 ): Promise<T> {
@@ -45,14 +46,14 @@ export async function withApp<T>(
 
 export function withSources<T>(
   context: CliContext,
-  app: App,
+  app: SourcesApp,
   input: AppInput,
   use: (opened: OpenedSources) => Promise<T>,
 ): Promise<T> {
   return withApp(context, app, input, (runtime) => use(openedSources(app, runtime)))
 }
 
-export function openedSources(app: App, runtime: Runtime): OpenedSources {
+export function openedSources(app: SourcesApp, runtime: Runtime): OpenedSources {
   const open = openedApp<OpenApp>(runtime, app.name)
   return { app, runtime, open, sources: open.sources }
 }
@@ -80,7 +81,7 @@ export async function chosenSources(
   })
 }
 
-export function noSource(app: App, cause?: unknown): UsageError {
+export function noSource(app: SourcesApp, cause?: unknown): UsageError {
   const { one, account } = sourceWords(app)
   const isAccount = app.services.length > 0
   const text = isAccount ? `No ${account} account is connected.` : `There is no ${app.name} ${one} yet.`
@@ -91,7 +92,7 @@ export function noSource(app: App, cause?: unknown): UsageError {
   })
 }
 
-function beginHint({ name, services }: App): string {
+function beginHint({ name, services }: SourcesApp): string {
   const [service] = services
   return service === undefined
     ? `See what there is with: tidemark ${name} --help`

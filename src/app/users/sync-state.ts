@@ -9,24 +9,7 @@ import { listEngines, liveCount } from '../../engine/observe/engines.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { OpenApp, Runtime } from '../runtime.ts'
-import { countedStatus, type Source } from '../sources.ts'
-
-/**
- * idle: up to date. discovering: what there is is being listed. processing: what was listed is being worked off.
- * stalled: something is to be done, and nobody does it just now. failed: the last try came to nothing.
- */
-export type SyncPhase = 'idle' | 'discovering' | 'processing' | 'stalled' | 'failed'
-
-export type SyncState = {
-  phase: SyncPhase
-  /** Items that need nothing more, of those that are listed. */
-  processed: number
-  total: number
-  failed: number
-  lastSyncAtMs: number | null
-  /** What is scanned, for people: `Google Drive`. The service of the source if left out. */
-  title?: string
-}
+import { countedStatus, type Source, type SyncPhase, type SyncState } from '../sources.ts'
 
 export type SourceSync = SyncState & { app: string; source: string; account: string; text: string }
 

@@ -11,7 +11,7 @@ import { type AccountSettings, accountSettings, labelTitle, settingsOf, streamOf
 import { type Category, type Mailbox, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { isLiveDraft } from './conversation.ts'
 import { draftHashOf } from './draft.ts'
-import type { AssistKinds } from './jobs.ts'
+import type { AssistKinds } from './kinds.ts'
 import { learnFrom } from './learning.ts'
 import { notOnboarded } from './open-accounts.ts'
 import { lastInbound, relabelled, roleOf } from './plan.ts'

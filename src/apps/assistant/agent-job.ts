@@ -5,13 +5,13 @@
  */
 import { asTidemarkError } from '../../base/errors.ts'
 import { type Outcome, request } from '../../engine/index.ts'
-import { type Agents, runKey } from './agent/open.ts'
+import { runKey } from './agent/open.ts'
 import { routeMessage, routingRules } from './agent/router.ts'
 import type { ThreadHands } from './agent/tools/thread-at-hand.ts'
 import { CATEGORIES, type VisibleMessage } from './contract.ts'
 import { Conversation, type ThreadJob } from './conversation.ts'
 import { draftHashOf, putIntoGmail } from './draft.ts'
-import type { AssistKinds } from './jobs.ts'
+import type { AssistKinds } from './kinds.ts'
 import { lastInbound } from './plan.ts'
 import { sendOnce } from './sending.ts'
 import { settle } from './settle.ts'
@@ -160,5 +160,3 @@ function handsOf(talk: Conversation): ThreadHands {
     send: (mail) => sendOnce(talk, mail),
   }
 }
-
-export type AgentParts = Pick<Agents, 'run'>

@@ -3,7 +3,7 @@
 import { formatCount } from '../../base/format.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { Category, ThreadStatus } from './contract.ts'
-import type { AccountPayload, AssistKinds } from './jobs.ts'
+import type { AccountPayload, AssistKinds } from './kinds.ts'
 import { noteBriefing } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
 import type { Balance } from './store/tables.ts'

@@ -3,13 +3,10 @@
  * mail that Gmail's own search finds. It helps a draft and never fails one: what goes wrong here is told and left out.
  */
 import { asTidemarkError } from '../../base/errors.ts'
-import type { Search } from '../../search/search.ts'
 import type { ContextPassage, VisibleMessage } from './contract.ts'
 import type { Conversation } from './conversation.ts'
 import { contextPrompt, contextQueriesOf, contextSchema } from './prompts.ts'
 import { visibleMessage } from './text/visible.ts'
-
-export type ContextSearch = () => Promise<Pick<Search, 'search' | 'read'>>
 
 const HITS_PER_QUERY = 3
 const PASSAGES_MAX = 5

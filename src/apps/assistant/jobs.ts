@@ -22,90 +22,30 @@
  * enqueued while another of its key runs is not added: instead, news raise the version of the record, and a job that
  * read an older one looks again (`staleLook`).
  */
-import { z } from 'zod'
-import type { Clock } from '../../base/clock.ts'
-import { defineJob, type JobKind } from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import { defineJob } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import { Obstacles } from '../../engine/obstacles.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
-import { type AssistAccounts, accountOf } from './account.ts'
-import { type AgentParts, runAgentJob } from './agent-job.ts'
+import { accountOf } from './account.ts'
+import { runAgentJob } from './agent-job.ts'
 import { runBriefing } from './briefing.ts'
 import { runClassify } from './classify.ts'
 import { runCleanup } from './cleanup.ts'
-import type { ContextSearch } from './context.ts'
-import type { Category, Classification, Purpose, VisibleMessage } from './contract.ts'
 import { runDraft } from './draft.ts'
 import { runFollowUp } from './follow-ups.ts'
+import {
+  Account,
+  type AccountPayload,
+  type AssistDeps,
+  type AssistKinds,
+  Sync,
+  Thread,
+  type ThreadPayload,
+} from './kinds.ts'
 import { runManualDraft } from './manual-draft.ts'
 import { pastObstacles } from './obstacles.ts'
 import { runRework } from './rework.ts'
-import type { AssistSettings } from './settings.ts'
-import type { AssistTables } from './store/tables.ts'
 import { runSync } from './sync.ts'
 import { runWatch } from './watch.ts'
-
-/** What is asked of models/. */
-export type AskModels = {
-  ask<T>(question: {
-    account: string
-    purpose: Purpose
-    threadId?: string | undefined
-    system: string
-    messages: readonly { role: 'user' | 'assistant'; content: string }[]
-    schema?: z.ZodType<T>
-    signal: AbortSignal
-  }): Promise<{ value: T | undefined; text: string; model: string; costMicros: number; callId: number }>
-  /** Whether sorting and drafting may cost money. */
-  mayCost(agentModels: readonly string[]): boolean
-  /** Names the settings and the cap with which it is asked: what was refused for good may be taken with others. */
-  fingerprint(account: string): Promise<string>
-}
-
-/** The classifier without a model: local/. */
-export type LocalClassifier = {
-  classify(
-    message: VisibleMessage,
-    examples: readonly { text: string; category: Category }[],
-    signal: AbortSignal,
-  ): Promise<Omit<Classification, 'isAutomated'>>
-}
-
-export type AssistDeps = {
-  ledger: Ledger
-  accounts: AssistAccounts
-  tables: AssistTables
-  clock: Clock
-  settings: AssistSettings
-  models: AskModels
-  local: LocalClassifier
-  search: ContextSearch
-  agents: AgentParts
-  /** Where what is refused or odd is told to people. */
-  note: (code: string, text: string) => void
-}
-
-const Account = z.object({ account: z.string() })
-const Sync = Account.extend({ historyId: z.string().default(''), forceFull: z.boolean().default(false) })
-const Thread = Account.extend({ thread: z.string() })
-
-export type AccountPayload = z.output<typeof Account>
-export type SyncPayload = z.output<typeof Sync>
-export type ThreadPayload = z.output<typeof Thread>
-
-export type AssistKinds = AssistDeps & {
-  sync: JobKind<SyncPayload>
-  classify: JobKind<ThreadPayload>
-  draft: JobKind<ThreadPayload>
-  cleanup: JobKind<ThreadPayload>
-  rework: JobKind<ThreadPayload>
-  manualDraft: JobKind<ThreadPayload>
-  agent: JobKind<ThreadPayload>
-  followUp: JobKind<AccountPayload>
-  watch: JobKind<AccountPayload>
-  briefing: JobKind<AccountPayload>
-  obstacles: Obstacles<'cloud'>
-}
 
 /** What the user waits for goes first; then what keeps the mailbox in step. */
 const SYNC_PRIORITY = 3

@@ -6,7 +6,7 @@
 import { UsageError } from '../../base/errors.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { Category, VisibleMessage } from './contract.ts'
-import type { AssistKinds } from './jobs.ts'
+import type { AssistKinds } from './kinds.ts'
 import { matchesAddress } from './rules.ts'
 import type { ThreadRecord } from './store/records.ts'
 import {

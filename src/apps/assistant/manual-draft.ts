@@ -5,7 +5,7 @@
 import type { Outcome } from '../../engine/index.ts'
 import type { VisibleMessage } from './contract.ts'
 import { Conversation, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
-import type { AssistKinds } from './jobs.ts'
+import type { AssistKinds } from './kinds.ts'
 import { learnFrom } from './learning.ts'
 import { lastInbound, rolesOn } from './plan.ts'
 import { splitAtMarker } from './reply.ts'

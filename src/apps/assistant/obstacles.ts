@@ -8,7 +8,7 @@
  */
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
-import type { AccountPayload, AssistKinds } from './jobs.ts'
+import type { AccountPayload, AssistKinds } from './kinds.ts'
 
 export async function pastObstacles<P extends AccountPayload>(
   kinds: Pick<AssistKinds, 'obstacles' | 'accounts' | 'settings' | 'tables'>,

@@ -6,7 +6,7 @@
 import type { Outcome } from '../../engine/index.ts'
 import { MARKER, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { Conversation, isLiveDraft, type ThreadJob } from './conversation.ts'
-import type { AssistKinds } from './jobs.ts'
+import type { AssistKinds } from './kinds.ts'
 import { rolesOn } from './plan.ts'
 import { splitAtMarker } from './reply.ts'
 import { draftJobs, settle } from './settle.ts'

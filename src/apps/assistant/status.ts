@@ -4,7 +4,7 @@
  */
 import type { Need } from '../../app/need.ts'
 import type { AppLook } from '../../app/runtime.ts'
-import type { SyncState } from '../../app/users/sync-state.ts'
+import type { SyncState } from '../../app/sources.ts'
 import { formatCount } from '../../base/format.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { APP, accountOf, streamOf } from './account.ts'

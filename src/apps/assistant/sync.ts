@@ -18,7 +18,7 @@ import type { AssistAccount } from './account.ts'
 import { routedAgents } from './agent/router.ts'
 import { LABELS } from './contract.ts'
 import { draftIds } from './conversation.ts'
-import type { AssistKinds, SyncPayload } from './jobs.ts'
+import type { AssistKinds, SyncPayload } from './kinds.ts'
 import { ensureLabels, hasOtherNames, labelNamesOf } from './labels.ts'
 import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
 import {

@@ -1,7 +1,7 @@
 /** Has Gmail push what happens in a mailbox. A watch ends after a week: it is renewed when the process starts, and daily. */
 import { asTidemarkError } from '../../base/errors.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
-import type { AccountPayload, AssistKinds } from './jobs.ts'
+import type { AccountPayload, AssistKinds } from './kinds.ts'
 import { noteWatch } from './store/accounts.ts'
 
 export async function runWatch(kinds: AssistKinds, job: RunContext<AccountPayload>): Promise<Outcome> {

@@ -5,7 +5,7 @@
 import { asTidemarkError } from '../../base/errors.ts'
 import type { DriveFile } from '../../cloud/drive/client.ts'
 import type { RunContext } from '../../engine/index.ts'
-import type { AccountPayload, DriveKinds } from './jobs.ts'
+import type { AccountPayload, DriveKinds } from './kinds.ts'
 import { DOMAIN_CORPUS, listedByName } from './named.ts'
 import { corpusOf } from './pages.ts'
 import { listedOf } from './plan.ts'

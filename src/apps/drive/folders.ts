@@ -4,7 +4,7 @@
  * otherwise, its feed is listed anew.
  */
 import type { RunContext } from '../../engine/index.ts'
-import type { AccountPayload, DriveKinds } from './jobs.ts'
+import type { AccountPayload, DriveKinds } from './kinds.ts'
 import { corpusOf } from './pages.ts'
 import { listedOf } from './plan.ts'
 import { noteTime, wantListing } from './store/feeds.ts'

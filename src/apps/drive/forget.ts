@@ -1,7 +1,7 @@
 /** An account that is connected no more: what was found through it goes, and what only it could see goes with it. */
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { accountOf } from './account.ts'
-import type { AccountPayload, DriveKinds } from './jobs.ts'
+import type { AccountPayload, DriveKinds } from './kinds.ts'
 import { PART_FILES_MAX } from './plan.ts'
 import { takeAway } from './store/access.ts'
 import { accessOfFeed, dropAccount } from './store/feeds.ts'

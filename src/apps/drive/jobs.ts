@@ -16,54 +16,22 @@
  *
  * A crash between any two of these repeats at most one page, or the fetch of one file.
  */
-import { z } from 'zod'
-import type { Clock } from '../../base/clock.ts'
-import { defineJob, type JobKind } from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import { defineJob } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import { Obstacles } from '../../engine/obstacles.ts'
-import type { IndexWriter } from '../../search/contract.ts'
-import type { TextExtractor } from '../../search/extract/extractor.ts'
-import { accountOf, type DriveAccounts } from './account.ts'
+import { accountOf } from './account.ts'
 import { runFile } from './file.ts'
 import { runForget } from './forget.ts'
+import { Account, type AccountPayload, type DriveDeps, type DriveKinds, File, Listing } from './kinds.ts'
 import { runListing } from './listing.ts'
 import { pastObstacles } from './obstacles.ts'
-import type { DriveSettings } from './settings.ts'
 import { runSettle } from './settle.ts'
-import type { DriveTables } from './store/tables.ts'
 import { runSync } from './sync.ts'
-
-export type DriveDeps = {
-  accounts: DriveAccounts
-  tables: DriveTables
-  clock: Clock
-  settings: DriveSettings
-  /** Made ready to be written to. */
-  index: () => Promise<IndexWriter>
-  extractor: () => Promise<TextExtractor>
-}
-
-const Account = z.object({ account: z.string() })
-const Listing = z.object({ account: z.string(), drive: z.string(), generation: z.number() })
-const File = z.object({ file: z.string(), version: z.string() })
-
-export type AccountPayload = z.output<typeof Account>
-export type ListingPayload = z.output<typeof Listing>
-export type FilePayload = z.output<typeof File>
 
 /** Changes before listings: a revocation must not wait for them. Files after what finds them would find them twice. */
 const SYNC_PRIORITY = 2
 const LIST_PRIORITY = 1
 const SETTLE_PRIORITY = -1
-
-export type DriveKinds = DriveDeps & {
-  sync: JobKind<AccountPayload>
-  list: JobKind<ListingPayload>
-  file: JobKind<FilePayload>
-  settle: JobKind<AccountPayload>
-  forget: JobKind<AccountPayload>
-  obstacles: Obstacles<'cloud'>
-}
 
 export function driveKinds(deps: DriveDeps): DriveKinds {
   const budget = (stream: string | null): string => deps.accounts.budget(accountOf(stream ?? ''))

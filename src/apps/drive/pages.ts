@@ -1,7 +1,7 @@
 /** What a page of a listing, or of changes, becomes: which of its files must be read, and which are as they were. */
 import type { DriveFile } from '../../cloud/drive/client.ts'
 import { type JobRequest, request } from '../../engine/index.ts'
-import type { DriveKinds } from './jobs.ts'
+import type { DriveKinds } from './kinds.ts'
 import { type Listed, listedOf, mayAnotherRead } from './plan.ts'
 import type { FileRow } from './store/file-row.ts'
 import { DOMAIN } from './store/schema.ts'

@@ -1,7 +1,7 @@
 /** The open app, and a runtime that has it at hand. */
 import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
 import type { DriveAccounts } from './account.ts'
-import type { DriveKinds } from './jobs.ts'
+import type { DriveKinds } from './kinds.ts'
 import type { DriveSettings } from './settings.ts'
 import type { DriveTables } from './store/tables.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { request } from '../../engine/index.ts'
-import type { AccountPayload, DriveKinds } from './jobs.ts'
+import type { AccountPayload, DriveKinds } from './kinds.ts'
 import { PART_FILES_MAX } from './plan.ts'
 import { noteTime } from './store/feeds.ts'
 import { describeMoved, spreadMoves, stalePlaces } from './store/places.ts'

@@ -3,7 +3,7 @@
  * way`. All of it is counted from rows: each file has exactly one state, so the sides of the sum cannot differ.
  */
 import type { AppLook } from '../../app/runtime.ts'
-import type { SyncState } from '../../app/users/sync-state.ts'
+import type { SyncState } from '../../app/sources.ts'
 import { formatCount } from '../../base/format.ts'
 import { type ListedEngine, listEngines } from '../../engine/observe/engines.ts'
 import type { JobRow } from '../../ledger/contract.ts'

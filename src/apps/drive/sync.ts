@@ -9,7 +9,7 @@ import { followChanges } from './changes.ts'
 import { checkExpired } from './expiry.ts'
 import { checkFolders } from './folders.ts'
 import { forgetFeed } from './forget.ts'
-import type { AccountPayload, DriveKinds } from './jobs.ts'
+import type { AccountPayload, DriveKinds } from './kinds.ts'
 import {
   beginListing,
   dropFeed,

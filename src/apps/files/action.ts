@@ -18,7 +18,7 @@ import { type Case, type Decision, decide, isOverwrite, replacesNewer } from './
 import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { withHolds } from './holds.ts'
 import { IGNORE_FILE } from './names.ts'
-import type { ActionVerb } from './plan.ts'
+import type { ActionVerb } from './plan-order.ts'
 import type { PlanRequests } from './plan-requests.ts'
 import { endLeft, endStale } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'

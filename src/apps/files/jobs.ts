@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
 import { defineJob, type JobKind, type RunContext } from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import type { Disk } from './act/content.ts'
 import { FileObstacles, pastObstacles } from './act/obstacles.ts'
 import type { Transfers } from './act/transfers.ts'
@@ -14,7 +14,7 @@ import { type ActionDeps, type ActionPayload, actionPayload, runAction } from '.
 import type { FilesSettings } from './folder-pair.ts'
 import { runOnOwnMachine } from './folder-pair.ts'
 import { DiskThreads } from './local/threads.ts'
-import type { ActionVerb } from './plan.ts'
+import type { ActionVerb } from './plan-order.ts'
 
 export type FileKindDeps = ActionDeps & {
   transfers: Transfers

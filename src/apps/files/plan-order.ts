@@ -1,9 +1,25 @@
 /**
- * Puts the actions of a plan into an order in which each comes after those it depends on, and breaks circles. Each
+ * The actions of a plan, and an order for them in which each comes after those it depends on; circles are broken. Each
  * action and each edge is looked at once: a plan may have a chain as long as it is.
  */
-import type { Action } from './plan.ts'
+import type { Decision } from './decide.ts'
 import type { NodeKey } from './trees.ts'
+
+export type Action = {
+  node: NodeKey
+  version: number
+  verb: ActionVerb
+  row: string
+  path: string
+  bytes: number
+  /** Nodes of the same plan whose actions must be done before. */
+  after: readonly NodeKey[]
+  /** To a name of our own first: `a` becomes `b` while `b` becomes `a`. `isWhole`: with all that is in the folder. */
+  isTemporary?: true
+  isWhole?: true
+}
+
+export type ActionVerb = Exclude<Decision['do'], 'nothing' | 'report' | 'adopt' | 'forget' | 'detach'>
 
 type Ordered = { actions: Action[]; waiting: { action: Action; waitsFor: NodeKey }[] }
 

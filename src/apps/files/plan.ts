@@ -20,7 +20,7 @@ import {
   withReplaced,
 } from './guard.ts'
 import type { Reason } from './left-code.ts'
-import { orderActions } from './plan-order.ts'
+import { type Action, type ActionVerb, orderActions } from './plan-order.ts'
 import { itemNode, type NodeKey, sameSpelling } from './trees.ts'
 
 export type PlanNode = Case & {
@@ -31,21 +31,6 @@ export type PlanNode = Case & {
   path: string
 }
 
-export type Action = {
-  node: NodeKey
-  version: number
-  verb: ActionVerb
-  row: string
-  path: string
-  bytes: number
-  /** Nodes of the same plan whose actions must be done before. */
-  after: readonly NodeKey[]
-  /** To a name of our own first: `a` becomes `b` while `b` becomes `a`. `isWhole`: with all that is in the folder. */
-  isTemporary?: true
-  isWhole?: true
-}
-
-export type ActionVerb = Exclude<Decision['do'], 'nothing' | 'report' | 'adopt' | 'forget' | 'detach'>
 type Bookkeeping = Extract<Decision, { do: 'adopt' | 'forget' | 'detach' }>
 
 export type Plan = {

@@ -15,7 +15,7 @@ import type { ActionPayload } from './action.ts'
 import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
 import { type FolderPairs, runOnOwnMachine, streamOf } from './folder-pair.ts'
 import { LOOK_KIND, type LookPayload, lookPayload, runLook, SYNC_KIND } from './look.ts'
-import type { ActionVerb } from './plan.ts'
+import type { ActionVerb } from './plan-order.ts'
 import { type PlanPayload, planPayload, runPlan } from './planning.ts'
 import type { FileStore } from './store/file-store.ts'
 

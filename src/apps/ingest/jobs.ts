@@ -15,70 +15,35 @@
  * A crash between any two of these repeats at most one page, or the reading of one batch.
  */
 import { createHash } from 'node:crypto'
-import { z } from 'zod'
-import type { Clock } from '../../base/clock.ts'
-import { defineJob, type JobKind } from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import { defineJob } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import { Obstacles } from '../../engine/obstacles.ts'
-import type { IndexWriter } from '../../search/contract.ts'
-import type { MappedRecord, Mapping, OpenRecords } from './contract.ts'
 import { runDispose } from './dispose.ts'
 import { runForget } from './forget.ts'
-import type { KeptObjects } from './kept-objects.ts'
+import {
+  type IngestDeps,
+  type IngestKinds,
+  OfPipeline,
+  OfShard,
+  OfShards,
+  type PipelinePayload,
+  Replay,
+  type ReplayPayload,
+  type ShardPayload,
+} from './kinds.ts'
 import { runListing } from './listing.ts'
 import { runObject } from './object.ts'
 import { itemOf, OBJECT_KIND } from './pipeline.ts'
-import type { Pipelines } from './pipelines.ts'
 import { runReplay } from './replay.ts'
-import type { IngestSettings } from './settings.ts'
 import { runSomeObjects } from './small-objects.ts'
-import type { IngestTables } from './store/tables.ts'
 import { runSweep } from './sweep.ts'
 import { runTidy } from './tidy.ts'
-
-export type MapRecord = (value: Readonly<Record<string, unknown>>, mapping: Mapping) => MappedRecord
-
-export type IngestDeps = {
-  pipelines: Pipelines
-  tables: IngestTables
-  clock: Clock
-  settings: IngestSettings
-  /** Made ready to be written to. */
-  index: () => Promise<IndexWriter>
-  openRecords: OpenRecords
-  mapRecord: MapRecord
-  kept: KeptObjects
-  /** For receivers of this process: what they hold may be acknowledged. */
-  settled: (pipeline: string, shards: readonly string[]) => void
-}
-
-const OfPipeline = z.object({ pipeline: z.string() })
-const OfShard = z.object({ pipeline: z.string(), shard: z.string(), uri: z.string(), version: z.string() })
-const OfShards = z.object({ pipeline: z.string(), shards: z.array(z.string()) })
-const Replay = z.object({ pipeline: z.string(), shard: z.string(), at: z.array(z.number()).optional() })
-
-export type PipelinePayload = z.output<typeof OfPipeline>
-export type ShardPayload = z.output<typeof OfShard>
-export type SomeShardsPayload = z.output<typeof OfShards>
-export type ReplayPayload = z.output<typeof Replay>
 
 /** What is found is read before more is looked for. */
 const LIST_PRIORITY = -1
 const LATER_PRIORITY = -10
 /** While one of them commits, another reads. */
 const SOME_WORKERS = 3
-
-export type IngestKinds = IngestDeps & {
-  object: JobKind<ShardPayload>
-  some: JobKind<SomeShardsPayload>
-  list: JobKind<PipelinePayload>
-  sweep: JobKind<PipelinePayload>
-  dispose: JobKind<ShardPayload>
-  replay: JobKind<ReplayPayload>
-  tidy: JobKind<PipelinePayload>
-  forget: JobKind<PipelinePayload>
-  obstacles: Obstacles<'cloud'>
-}
 
 export function ingestKinds(deps: IngestDeps): IngestKinds {
   const key = ({ pipeline }: PipelinePayload): string => pipeline

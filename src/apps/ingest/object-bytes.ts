@@ -1,7 +1,7 @@
 /** Where the bytes of an object version are: in the message that brought it, in its store, or where they were put. */
 import { TidemarkError } from '../../base/errors.ts'
 import type { ObjectBody } from '../../cloud/object-store.ts'
-import type { IngestKinds } from './jobs.ts'
+import type { IngestKinds } from './kinds.ts'
 import { versionOf } from './plan.ts'
 import type { ShardRow } from './store/rows.ts'
 

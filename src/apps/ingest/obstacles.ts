@@ -4,7 +4,7 @@
  */
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
-import type { IngestKinds } from './jobs.ts'
+import type { IngestKinds } from './kinds.ts'
 
 export async function pastObstacles<P>(
   kinds: IngestKinds,

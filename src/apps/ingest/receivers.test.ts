@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
 import type { Queue } from '../../cloud/queue.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { IngestKinds } from './jobs.ts'
+import type { IngestKinds } from './kinds.ts'
 import { Receivers } from './receivers.ts'
 
 test('two who ask for the receiver of a pipeline at the same time get the same, on one queue', async () => {

@@ -1,7 +1,7 @@
 /** The receivers of a process: one for each pipeline that has a queue. */
 import type { Clock } from '../../base/clock.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { IngestKinds } from './jobs.ts'
+import type { IngestKinds } from './kinds.ts'
 import { Receiver } from './receiver.ts'
 
 export type ReceiversInput = {

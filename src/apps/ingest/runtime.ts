@@ -1,6 +1,6 @@
 /** The open app, and a runtime that has it at hand. */
 import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
-import type { IngestKinds } from './jobs.ts'
+import type { IngestKinds } from './kinds.ts'
 import type { Pipelines } from './pipelines.ts'
 import type { Receivers } from './receivers.ts'
 import type { IngestSettings } from './settings.ts'

@@ -3,7 +3,7 @@
  * All of it is counted from rows: each object that was listed is a shard, and each shard has exactly one state.
  */
 import type { AppLook } from '../../app/runtime.ts'
-import type { SyncState } from '../../app/users/sync-state.ts'
+import type { SyncState } from '../../app/sources.ts'
 import { formatCount } from '../../base/format.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { pipelineOf, SERVICE } from './pipeline.ts'

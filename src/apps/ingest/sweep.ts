@@ -1,6 +1,6 @@
 /** Records of shards that were replaced: nobody sees them any more, and they leave the index some at a time. */
 import type { Outcome, RunContext } from '../../engine/index.ts'
-import type { IngestKinds, PipelinePayload } from './jobs.ts'
+import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { shardRange } from './pipeline.ts'
 import { lockShard, noteRemoved } from './store/shards.ts'
 

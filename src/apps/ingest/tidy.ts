@@ -4,7 +4,7 @@
  */
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { request } from '../../engine/index.ts'
-import type { IngestKinds, PipelinePayload } from './jobs.ts'
+import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { objectJob } from './placing.ts'
 import { pruneShards } from './store/shards.ts'
 

@@ -15,29 +15,19 @@
  * is already stored is not fetched again.
  */
 import { z } from 'zod'
-import type { Indexing } from '../../app/documents.ts'
-import type { Clock } from '../../base/clock.ts'
-import {
-  defineJob,
-  type JobKind,
-  type Outcome,
-  type RunContext,
-  request,
-  TidemarkError,
-} from '../../engine/index.ts'
-import type { AnyJobKind } from '../../engine/kinds.ts'
+import { defineJob, type Outcome, type RunContext, request, TidemarkError } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/job-kind.ts'
 import { Obstacles as EngineObstacles } from '../../engine/obstacles.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
-import { accountOf, type MailAccount, type MailAccounts } from './account.ts'
+import { accountOf, type MailAccount } from './account.ts'
 import { runFetch } from './fetch.ts'
 import { runHistory } from './history.ts'
+import { Account, Batch, KeyedMutex, type MailDeps, type MailKinds, Slice } from './kinds.ts'
 import { runListing } from './listing.ts'
 import { readTotals } from './mailbox-totals.ts'
-import { type Obstacles, pastObstacles } from './obstacles.ts'
+import { pastObstacles } from './obstacles.ts'
 import {
   BatchSize,
   FailureRate,
-  type Granularity,
   granularityFor,
   markOf,
   sliceQuery,
@@ -47,66 +37,11 @@ import {
 } from './plan.ts'
 import { runReconcile } from './reconcile.ts'
 import { noteUncompared } from './store/missing-messages.ts'
-import { type MailTables, noteLabels, notePlan, noteTotals } from './store/tables.ts'
-
-export type SyncSettings = {
-  slice: Granularity | 'auto'
-  sliceByLabel: string | undefined
-  batch: number
-  /** Older mail is left out; fixed by the first sync. */
-  sinceMs: number | undefined
-  priceOfGet: number
-}
-
-export type MailDeps = {
-  accounts: MailAccounts
-  tables: MailTables
-  ledger: Ledger
-  clock: Clock
-  settings: SyncSettings
-  /** Undefined where mail is not to be found in the one search. */
-  indexing?: Indexing | undefined
-}
-
-const Account = z.object({ account: z.string() })
-const Slice = z.object({
-  account: z.string(),
-  fromS: z.number(),
-  toS: z.number(),
-  /** Asked for without a bound on that side. */
-  isFirst: z.boolean(),
-  isLast: z.boolean(),
-})
-const Batch = z.object({
-  account: z.string(),
-  ids: z.array(z.string()),
-  /** Fetched again although they are stored: something about them changed, or their bytes are damaged. */
-  refresh: z.boolean().optional(),
-  /** At most so many in one request: left of a batch of which some could not be had (fetch.ts). */
-  perCall: z.number().optional(),
-})
-
-export type SlicePayload = z.output<typeof Slice>
-export type BatchPayload = z.output<typeof Batch>
+import { noteLabels, notePlan, noteTotals } from './store/tables.ts'
 
 /** What batches are fetched before more are listed: the mark moves early, and the ledger stays small. */
 const FETCH_PRIORITY = 1
 const HISTORY_PRIORITY = 2
-
-/** What the handlers share. */
-export type MailKinds = MailDeps & {
-  plan: JobKind<{ account: string }>
-  list: JobKind<SlicePayload>
-  fetch: JobKind<BatchPayload>
-  history: JobKind<{ account: string }>
-  reconcile: JobKind<{ account: string }>
-  /** Held by whoever reads which ids of an account are known and writes new ones. */
-  listingLock: KeyedMutex
-  /** What is in the way of an account's work. */
-  obstacles: Obstacles
-  batchSize(account: string): BatchSize
-  failureRate(account: string): FailureRate
-}
 
 export function mailKinds(deps: MailDeps): MailKinds {
   const sizes = new Map<string, BatchSize>()
@@ -167,22 +102,6 @@ export function mailKinds(deps: MailDeps): MailKinds {
     }),
   }
   return kinds
-}
-
-/** One after another for each name, in the order in which they came. */
-class KeyedMutex {
-  readonly #last = new Map<string, Promise<unknown>>()
-
-  async run<T>(name: string, fn: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(name) ?? Promise.resolve()
-    const result = before.then(fn, fn)
-    this.#last.set(name, result)
-    try {
-      return await result
-    } finally {
-      if (this.#last.get(name) === result) this.#last.delete(name)
-    }
-  }
 }
 
 export function jobsOf({ plan, list, fetch, history, reconcile, indexing }: MailKinds): AnyJobKind[] {

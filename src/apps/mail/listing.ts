@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import { type Outcome, type RunContext, request, TidemarkError } from '../../engine/index.ts'
-import type { MailKinds, SlicePayload } from './jobs.ts'
+import type { MailKinds, SlicePayload } from './kinds.ts'
 import { chunksOf, cutOf, listParts, markOf, sliceQuery, wantsSpamOrTrash } from './plan.ts'
 import { noteFresh } from './store/tables.ts'
 

@@ -12,7 +12,7 @@ import type { Clock } from '../../base/clock.ts'
 import { type JobRequest, type RunContext, request } from '../../engine/index.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { MailAccount } from './account.ts'
-import type { MailKinds } from './jobs.ts'
+import type { MailKinds } from './kinds.ts'
 import { chunksOf } from './plan.ts'
 import type { DroppedId } from './store/contract.ts'
 import {

@@ -3,7 +3,7 @@ import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
 import type { MailAccounts } from './account.ts'
 import type { HtmlRenderer } from './api/html-renderer.ts'
 import type { CleanUpRuns } from './clean-up/runs.ts'
-import type { MailKinds } from './jobs.ts'
+import type { MailKinds } from './kinds.ts'
 import type { MailSettings } from './settings.ts'
 import type { MailTables } from './store/tables.ts'
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
 import { freshDatabase } from '../../../scripts/test-database.ts'
 import type { OpenRuntime as Open, Role } from '../../app/runtime.ts'
+import { scheduleName } from '../../app/work.ts'
 import { catalog } from '../../apps/catalog.ts'
 import { FakeClock, systemClock } from '../../base/clock.ts'
 import { unitsOf } from '../../cloud/gmail/budgets.ts'
@@ -14,7 +15,7 @@ import { type Sim, startSim } from '../../sim/start.ts'
 import { SERVICE, streamOf } from './account.ts'
 import { openMail } from './open.ts'
 import { type MailRuntime, mailRuntime } from './runtime.ts'
-import { followAccounts, historySchedule, indexSchedule, startAccounts } from './work.ts'
+import { followAccounts, indexSchedule, startAccounts } from './work.ts'
 
 const ANN = 'ann@example.com'
 const BEN = 'ben@example.com'
@@ -172,8 +173,8 @@ describe('a runtime', () => {
       assert.equal(status.listed, status.stored + status.gone + status.skipped + status.bad)
     }
     assert.deepEqual(await schedulesOf(runtime), [
-      `${historySchedule(ANN)}: every 5m`,
-      `${historySchedule(BEN)}: every 5m`,
+      `${scheduleName('mail.history', ANN)}: every 5m`,
+      `${scheduleName('mail.history', BEN)}: every 5m`,
       `${indexSchedule(ANN)}: every 15m`,
       `${indexSchedule(BEN)}: every 15m`,
     ])
@@ -256,7 +257,7 @@ describe('a runtime', () => {
     assert.equal(copy.config.mail.poll_minutes, 9)
     assert.deepEqual(copy.origins.get('mail.poll_minutes'), { kind: 'env', name: 'X' })
     assert.deepEqual(await schedulesOf(runtime), [
-      `${historySchedule(ANN)}: every 9m`,
+      `${scheduleName('mail.history', ANN)}: every 9m`,
       `${indexSchedule(ANN)}: every 15m`,
     ])
     const units = runtime.engine.limits.snapshot().budgets.find(({ name }) => name === unitsOf(ANN))!

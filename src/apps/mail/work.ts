@@ -14,7 +14,6 @@ import type { MailRuntime } from './runtime.ts'
 const HISTORY = 'mail.history'
 const INDEX = 'mail.index'
 
-export const historySchedule = (account: string): string => scheduleName(HISTORY, account)
 export const indexSchedule = (account: string): string => scheduleName(INDEX, account)
 
 /** New mail is read into the index as it comes; this finds what was imported or cleaned up meanwhile. */

@@ -1,6 +1,6 @@
 /** Search in a process: the job that embeds what has words only. It has no sources: what it finds, other apps bring. */
 import type { AppPlace, OpenApp } from '../../app/runtime.ts'
-import type { JobKind } from '../../engine/kinds.ts'
+import type { JobKind } from '../../engine/job-kind.ts'
 import { type EmbedPayload, embedKind } from './embed.ts'
 
 export type OpenSearchApp = OpenApp & { readonly embed: JobKind<EmbedPayload> }

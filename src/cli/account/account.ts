@@ -3,7 +3,8 @@ import { Argument, type Command, Option } from 'commander'
 import type { CliContext } from '../../app/command.ts'
 import { apps } from '../../apps/registry.ts'
 import { UsageError } from '../../base/errors.ts'
-import { type ServiceEntry, type ServiceFlag, services } from '../../cloud/registry.ts'
+import type { ServiceFlag } from '../../cloud/account-service.ts'
+import { type ServiceEntry, services } from '../../cloud/registry.ts'
 import { durationOption } from '../output/input.ts'
 
 /** Those of the apps, too, by their names in code: undefined where not given. */

@@ -12,9 +12,9 @@ import {
   type Concern,
   type Profile,
   type SecretLook,
-  type ServiceCalls,
 } from '../../cloud/account-service.ts'
 import { openSecret, type StoredAccount } from '../../cloud/account-store.ts'
+import type { ServiceCalls } from '../../cloud/client-setup.ts'
 import { CONNECT_HINT, findService } from '../../cloud/registry.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Account } from '../../ledger/accounts.ts'

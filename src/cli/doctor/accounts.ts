@@ -7,7 +7,7 @@ import { type AccountService, accessText } from '../../cloud/account-service.ts'
 import { openSecret, type StoredAccount } from '../../cloud/account-store.ts'
 import { CONNECT_HINT, findService } from '../../cloud/registry.ts'
 import type { Account } from '../../ledger/accounts.ts'
-import type { Finding, Site } from './checks.ts'
+import type { Finding, Site } from './site.ts'
 
 export async function accountFindings(site: Site): Promise<Finding[]> {
   const { store, list } = site.accounts

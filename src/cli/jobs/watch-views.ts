@@ -1,12 +1,14 @@
 /** How `jobs watch` shows what it sees: a screen that is drawn again, lines, or JSON. */
 
 import type { OpenedLedger } from '../../app/with-ledger.ts'
+import type { TidemarkError } from '../../base/errors.ts'
 import { formatCount, formatDuration } from '../../base/format.ts'
 import { clockTime, distance, isoTime } from '../../base/moment.ts'
 import { plural } from '../../base/wording.ts'
-import { liveCount } from '../../engine/observe/engines.ts'
+import { type ListedEngine, liveCount } from '../../engine/observe/engines.ts'
 import { progressText } from '../../engine/observe/job-texts.ts'
-import { LANES } from '../../ledger/contract.ts'
+import { type JobRow, LANES } from '../../ledger/contract.ts'
+import type { StreamStatus } from '../../ledger/queries.ts'
 import { STAGES } from '../../ledger/states.ts'
 import { escapeControl } from '../output/escape.ts'
 import type { Output } from '../output/output.ts'
@@ -14,7 +16,7 @@ import { alignedTable } from '../output/table.ts'
 import { truncate } from '../output/text-width.ts'
 import { engineJson } from './engines.ts'
 import { jobJson } from './row.ts'
-import type { Snapshot, View } from './watch.ts'
+import type { StageCounts } from './stats.ts'
 
 const HEIGHT_DEFAULT = 24
 /** Rows of the screen for streams, so that jobs are seen too. */
@@ -27,6 +29,23 @@ const CLEAR_BELOW = '\u001b[J'
 const CLEAR_ALL = '\u001b[2J'
 const HIDE_CURSOR = '\u001b[?25l'
 const SHOW_CURSOR = '\u001b[?25h'
+
+export type Snapshot = {
+  at: number
+  engines: ListedEngine[]
+  jobs: StageCounts
+  claimed: JobRow[]
+  streams: StreamStatus[]
+  moved: { stream: string; mark: string | null }[]
+  /** Items a second over the last ten. */
+  rate: number
+}
+
+export interface View {
+  show(snapshot: Snapshot): void
+  trouble(error: TidemarkError): void
+  end(): void
+}
 
 export function screenView(output: Output, place: Pick<OpenedLedger, 'where'>): View {
   let drawn = false

@@ -9,38 +9,20 @@
 import type { CliContext } from '../../app/command.ts'
 import { lookAtLedger, type OpenedLedger } from '../../app/with-ledger.ts'
 import { sleep, systemClock } from '../../base/clock.ts'
-import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
-import { type ListedEngine, listEngines } from '../../engine/observe/engines.ts'
+import { asTidemarkError } from '../../base/errors.ts'
+import { listEngines } from '../../engine/observe/engines.ts'
 import { COUNTER_MS } from '../../ledger/changes.ts'
-import type { JobRow } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { StreamStatus } from '../../ledger/queries.ts'
-import { noCounts, type StageCounts } from './stats.ts'
+import { noCounts } from './stats.ts'
 import { streamsShown } from './status.ts'
-import { jsonView, lineView, screenView } from './watch-views.ts'
+import { jsonView, lineView, type Snapshot, screenView, type View } from './watch-views.ts'
 
 /** Claimed jobs looked at; more are only counted. */
 const CLAIMED_MAX = 200
 /** Reading takes at most this share of the time. */
 const READING_SHARE_MAX = 0.1
 const RATE_MS = 10_000
-
-export type Snapshot = {
-  at: number
-  engines: ListedEngine[]
-  jobs: StageCounts
-  claimed: JobRow[]
-  streams: StreamStatus[]
-  moved: { stream: string; mark: string | null }[]
-  /** Items a second over the last ten. */
-  rate: number
-}
-
-export interface View {
-  show(snapshot: Snapshot): void
-  trouble(error: TidemarkError): void
-  end(): void
-}
 
 export async function watchJobs(context: CliContext, options: { every: number }): Promise<void> {
   const { output } = context

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { FakeClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
-import { createTokenSource } from '../google/sign-in.ts'
-import type { TokenSource } from '../token-source.ts'
+import { googleGrant } from '../google/sign-in.ts'
+import { GrantedTokens, type TokenSource } from '../token-source.ts'
 import {
   accessFor,
   accessOf,
@@ -39,14 +39,17 @@ class Endpoint {
   save: () => Promise<void> = async () => {}
 
   source(secret: GmailSecret = SECRET): TokenSource {
-    return createTokenSource({
+    return new GrantedTokens({
       secret,
       clock: this.clock,
-      tokenUrl: 'https://service.example/token',
-      fetch: async (_url, init) => {
-        this.asked.push(new URLSearchParams(String(init.body)).get('refresh_token') ?? '')
-        return this.answer()
-      },
+      grant: googleGrant({
+        clock: this.clock,
+        tokenUrl: 'https://service.example/token',
+        fetch: async (_url, init) => {
+          this.asked.push(new URLSearchParams(String(init.body)).get('refresh_token') ?? '')
+          return this.answer()
+        },
+      }),
       save: async (changed) => {
         await this.save()
         this.saved.push(changed)

@@ -1,6 +1,7 @@
 /** What the accounts of all of Google's services have in common: how they are signed in to, looked at and withdrawn. */
 import type { Config } from '../../config/settings.ts'
-import type { AccountService, NewSecret, ServiceCalls } from '../account-service.ts'
+import type { AccountService, NewSecret } from '../account-service.ts'
+import type { ServiceCalls } from '../client-setup.ts'
 import {
   authorizationUrl,
   exchangeCode,

@@ -11,7 +11,6 @@ import { distance } from '../../base/moment.ts'
 import type { Concern, SecretLook } from '../account-service.ts'
 import { type AccountTokensInput, openGrantedTokens } from '../account-tokens.ts'
 import {
-  type Fetch,
   type OAuthCalls,
   type OAuthClient,
   refreshTokens,
@@ -21,8 +20,6 @@ import {
 import { TESTING_HINT } from '../oauth-errors.ts'
 import {
   type Grant,
-  GrantedTokens,
-  type GrantedTokensInput,
   isSameOAuthGrant,
   keptOAuthToken,
   newOAuthSecret,
@@ -47,15 +44,6 @@ export type GoogleSecret = z.output<typeof googleSecretSchema>
 
 export function parseGoogleSecret(text: string, service: string): GoogleSecret {
   return parseSecret(googleSecretSchema, text, service)
-}
-
-export type TokenSourceInput = Omit<GrantedTokensInput<GoogleSecret>, 'grant'> & {
-  fetch: Fetch
-  tokenUrl: string
-}
-
-export function createTokenSource(input: TokenSourceInput): TokenSource {
-  return new GrantedTokens({ ...input, grant: googleGrant(input) })
 }
 
 export function googleGrant({ fetch, clock, tokenUrl }: OAuthCalls): Grant<GoogleSecret> {

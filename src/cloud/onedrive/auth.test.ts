@@ -9,12 +9,12 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import { openLedger } from '../../ledger/open.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { createPkce, type Fetch } from '../oauth.ts'
-import type { TokenSource } from '../token-source.ts'
+import { GrantedTokens, type GrantedTokensInput, type TokenSource } from '../token-source.ts'
 import {
   accessOf,
-  createTokenSource,
   ONEDRIVE_SCOPES,
   type OneDriveSecret,
+  oneDriveGrant,
   openAccountTokens,
   parseOneDriveSecret,
   signInByCode,
@@ -172,12 +172,16 @@ describe('tokens', () => {
     return { kind: 'oauth', clientId: sim.onedrive.clientId, refreshToken, scopes, obtainedAtMs: 0 }
   }
 
+  function sourceOf(given: Pick<GrantedTokensInput<OneDriveSecret>, 'secret' | 'save'>): TokenSource {
+    return new GrantedTokens({ ...given, clock, grant: oneDriveGrant(calls()) })
+  }
+
   test('every refresh brings a new refresh token, which is saved before its access token is used', async () => {
     sim.onedrive.signIn.endsUsedRefresh = true
     const saved: string[] = []
     const first = secret()
     const save = async ({ refreshToken }: OneDriveSecret): Promise<void> => void saved.push(refreshToken)
-    const source = createTokenSource({ ...calls(), secret: first, save })
+    const source = sourceOf({ secret: first, save })
     const one = await source.access()
     assert.equal(saved.length, 1)
     await clock.advance(2 * HOUR_MS)
@@ -194,7 +198,7 @@ describe('tokens', () => {
     const save = async (): Promise<void> => {
       if (broken) throw new TidemarkError('The disk is full', { kind: 'transient' })
     }
-    const source = createTokenSource({ ...calls(), secret: secret(), save })
+    const source = sourceOf({ secret: secret(), save })
     await assert.rejects(source.access(), /disk is full/)
     broken = false
     await clock.advance(2_000)
@@ -204,7 +208,7 @@ describe('tokens', () => {
   test('a withdrawn access asks to connect again', async () => {
     const given = secret()
     sim.onedrive.grants.revokeAccount(ACCOUNT)
-    const source = createTokenSource({ ...calls(), secret: given, save: async () => undefined })
+    const source = sourceOf({ secret: given, save: async () => undefined })
     const error = await source.access().catch((thrown: unknown) => thrown)
     assert.ok(error instanceof TidemarkError)
     assert.equal(error.kind, 'auth')

@@ -17,8 +17,6 @@ import {
 } from '../oauth.ts'
 import {
   type Grant,
-  GrantedTokens,
-  type GrantedTokensInput,
   isSameOAuthGrant,
   keptOAuthToken,
   newOAuthSecret,
@@ -119,13 +117,6 @@ function secretOf(client: OAuthClient, tokens: Tokens, nowMs: number): OneDriveS
     })
   }
   return newOAuthSecret(client, { ...tokens, refreshToken, scopes }, nowMs)
-}
-
-export type TokenSourceInput = Omit<GrantedTokensInput<OneDriveSecret>, 'grant'> &
-  Pick<OAuthCalls, 'fetch' | 'tokenUrl'>
-
-export function createTokenSource(input: TokenSourceInput): TokenSource {
-  return new GrantedTokens({ ...input, grant: oneDriveGrant(input) })
 }
 
 export function oneDriveGrant({ fetch, clock, tokenUrl }: OAuthCalls): Grant<OneDriveSecret> {

@@ -2,11 +2,11 @@
 
 import { asTidemarkError } from '../../base/errors.ts'
 import { isLoopback } from '../../base/loopback.ts'
-import type { ServiceCalls } from '../account-service.ts'
 import {
   type ClientSetup,
   checkRedirect,
   ENTER_STEP,
+  type ServiceCalls,
   type SetupPlace,
   type SetupStep,
   type StepCheck,

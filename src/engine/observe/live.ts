@@ -1,10 +1,14 @@
 /** The live picture of one engine: what runs, what waits, how fast, and when it will be done. */
 import type { Lane, Tally } from '../../ledger/contract.ts'
-import type { Engine } from '../engine.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Dispatcher } from '../dispatcher.ts'
+import type { KindRegistry } from '../kinds.ts'
+import type { Limits } from '../limits/limits.ts'
+import type { Window } from '../window.ts'
 import type { Eta } from './eta.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
-import type { JobProgress } from './progress.ts'
-import { summarize } from './progress.ts'
+import { type JobProgress, type ProgressBoard, summarize } from './progress.ts'
+import type { EngineStats } from './stats.ts'
 
 const REMAINING = new Set(['ready', 'deps', 'time', 'claimed'])
 
@@ -23,7 +27,20 @@ export type LiveSnapshot = {
   kinds: KindOutlook[]
 }
 
-export async function liveSnapshot(engine: Engine): Promise<LiveSnapshot> {
+/** What is looked at of an engine. */
+export type SeenEngine = {
+  readonly owner: number
+  readonly state: string
+  readonly ledger: Ledger
+  readonly kinds: KindRegistry
+  readonly window: Window
+  readonly dispatcher: Dispatcher
+  readonly progress: ProgressBoard
+  readonly limits: Limits
+  readonly stats: EngineStats
+}
+
+export async function liveSnapshot(engine: SeenEngine): Promise<LiveSnapshot> {
   const running = runningJobs(engine)
   const tallies = await engine.ledger.tallies()
   const waiting = tallies
@@ -44,7 +61,7 @@ export async function liveSnapshot(engine: Engine): Promise<LiveSnapshot> {
   }
 }
 
-function runningJobs(engine: Engine): LiveSnapshot['running'] {
+function runningJobs(engine: SeenEngine): LiveSnapshot['running'] {
   const reported = new Map(engine.progress.running().map((job) => [job.id, job]))
   return [...engine.dispatcher.running.values()].map(({ context, kind: { items }, startedAt }) => {
     const { id, kind, lane, size } = context.job
@@ -61,7 +78,7 @@ function runningJobs(engine: Engine): LiveSnapshot['running'] {
 }
 
 /** Remaining work per kind, and how long it takes at the measured pace, but never faster than its budget allows. */
-function outlooks(engine: Engine, tallies: readonly Tally[], listing: boolean): KindOutlook[] {
+function outlooks(engine: SeenEngine, tallies: readonly Tally[], listing: boolean): KindOutlook[] {
   const remaining = new Map<string, number>()
   for (const { kind, stage, n } of tallies) {
     if (REMAINING.has(stage)) remaining.set(kind, (remaining.get(kind) ?? 0) + n)
@@ -80,7 +97,7 @@ function outlooks(engine: Engine, tallies: readonly Tally[], listing: boolean): 
   })
 }
 
-export function engineMetrics({ stats, window, limits, ledger }: Engine): Metrics {
+export function engineMetrics({ stats, window, limits, ledger }: SeenEngine): Metrics {
   return createMetrics({
     stats,
     window: () => ({

@@ -24,7 +24,7 @@ import type {
 import { isForeign, refuseInside } from '../guard.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
 import { classify, isBusy, isConstraint } from './errors.ts'
-import { insertEdges, insertJobs, readyQueues, settleDone, take } from './jobs.ts'
+import { insertEdges, insertJobs, type PreparingTx, readyQueues, settleDone, take } from './jobs.ts'
 
 const NO_CHANGES = new Uint8Array()
 const BUSY_WAIT_MS_MAX = 30_000
@@ -330,7 +330,7 @@ function endedError(): TidemarkError {
 }
 
 /** Statements are prepared once per connection; the cache is bounded by the number of texts in the code. */
-export class SqliteTx implements Tx {
+export class SqliteTx implements PreparingTx {
   readonly dialect = 'sqlite'
   readonly #db: DatabaseSync
   readonly #statements: Map<string, StatementSync>

@@ -1,4 +1,5 @@
 /** The hot statements on SQLite: a loop over a prepared statement costs about 2 µs a row, no round trip. */
+import type { StatementSync } from 'node:sqlite'
 import type { ClaimedJob, ClaimShare, Edge, InsertRow, Lane, ReadyQueue, Taking, Tx } from '../contract.ts'
 import {
   INSERT_EDGES,
@@ -11,12 +12,18 @@ import {
   UNLESS_KEY_TAKEN,
 } from '../sqlite-sql.ts'
 import { claimedJob, type TakenRow } from '../taken-row.ts'
-import type { SqliteTx } from './driver.ts'
+
+/** A transaction that keeps the statements it has prepared. */
+export type PreparingTx = Tx & {
+  prepare(sql: string): StatementSync
+  /** Its rows come as arrays. */
+  prepareArrays(sql: string): StatementSync
+}
 
 const INSERT = `${INSERT_JOBS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${UNLESS_KEY_TAKEN}`
 
 export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]> {
-  const insert = (tx as SqliteTx).prepare(INSERT)
+  const insert = (tx as PreparingTx).prepare(INSERT)
   return rows.map((r) => {
     const { changes, lastInsertRowid } = insert.run(
       r.kind,
@@ -42,7 +49,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
 const EDGE = `${INSERT_EDGES} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 export async function insertEdges(tx: Tx, edges: readonly Edge[]): Promise<void> {
-  const insert = (tx as SqliteTx).prepare(EDGE)
+  const insert = (tx as PreparingTx).prepare(EDGE)
   for (const { depId, jobId, onFailure, met } of edges) insert.run(depId, jobId, onFailure, met)
 }
 
@@ -54,7 +61,7 @@ export async function settleDone(
   jobs: readonly ClaimedJob[],
   now: number,
 ): Promise<Set<number>> {
-  const done = (tx as SqliteTx).prepare(DONE)
+  const done = (tx as PreparingTx).prepare(DONE)
   const held = new Set<number>()
   for (const job of jobs) {
     if (done.run(now, job.id, job.attempt, owner).changes === 1) held.add(job.id)
@@ -73,8 +80,8 @@ export async function readyQueues(
   lane: Lane,
   { fromStream, max }: { fromStream: number; max: number },
 ): Promise<ReadyQueue[]> {
-  const nextKind = (tx as SqliteTx).prepare(NEXT_KIND)
-  const nextStream = (tx as SqliteTx).prepare(NEXT_STREAM)
+  const nextKind = (tx as PreparingTx).prepare(NEXT_KIND)
+  const nextStream = (tx as PreparingTx).prepare(NEXT_STREAM)
   const queues: ReadyQueue[] = []
   let at = { streamId: fromStream - 1, kind: '\u{10ffff}' }
   while (queues.length < max) {
@@ -94,7 +101,7 @@ export async function take(
   shares: readonly ClaimShare[],
   { owner, now, bytesMax }: Taking,
 ): Promise<ClaimedJob[]> {
-  const claim = (tx as SqliteTx).prepareArrays(TAKE)
+  const claim = (tx as PreparingTx).prepareArrays(TAKE)
   const jobs: ClaimedJob[] = []
   let left = bytesMax
   for (const { streamId, kind, n, priorityMin, bytesMax: shareMax } of shares) {

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { UsageError } from '../../base/errors.ts'
-import type { SearchInput } from './search-index.ts'
+import type { SearchRequest } from '../contract.ts'
 
 const CURSOR_CHARS_MAX = 500
 
@@ -20,7 +20,14 @@ const cursorSchema = z.object({
 
 export type Cursor = z.infer<typeof cursorSchema>
 
-export function fingerprintOf({ text, reader, mode, sort, filters, copies }: SearchInput): string {
+export function fingerprintOf({
+  text,
+  reader,
+  mode,
+  sort,
+  filters,
+  copies,
+}: Omit<SearchRequest, 'signal'>): string {
   const principals = [...reader.principals].sort()
   const asked = JSON.stringify([
     text,

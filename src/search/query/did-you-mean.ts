@@ -4,8 +4,8 @@
  */
 
 import { formatSearch } from './format.ts'
+import type { Look } from './look.ts'
 import type { Query, TextLeaf } from './query.ts'
-import type { Look } from './search-index.ts'
 import { slipsBetween } from './slips.ts'
 import { VisibleWords } from './visible-words.ts'
 

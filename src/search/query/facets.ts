@@ -2,7 +2,7 @@
 import type { Tx } from '../../ledger/contract.ts'
 import type { Facet, SearchAnswer } from '../contract.ts'
 import type { IndexDialect } from '../index/dialect.ts'
-import type { Ranked } from './search-index.ts'
+import type { Ranked } from './look.ts'
 
 const VALUES_MAX = 50
 

@@ -5,8 +5,8 @@ import type { DocumentType, Grant, Hit, Why } from '../contract.ts'
 import type { Place } from '../extract/contract.ts'
 import { type Access, allOf, type IndexDialect, visible } from '../index/dialect.ts'
 import { wordsOf } from '../index/words.ts'
+import type { Look, Ranked } from './look.ts'
 import type { TextLeaf } from './query.ts'
-import type { Look, Ranked } from './search-index.ts'
 import { mark, snippetOf, stretchesOf } from './snippet.ts'
 
 const ALSO_IN_MAX = 20

@@ -12,15 +12,7 @@ import type { Clock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { Reader, SearchAnswer, SearchRequest } from '../contract.ts'
-import {
-  type Access,
-  ALWAYS,
-  allOf,
-  type Condition,
-  countSeen,
-  type IndexDialect,
-  type Match,
-} from '../index/dialect.ts'
+import { type Access, ALWAYS, allOf, type Condition, countSeen, type IndexDialect } from '../index/dialect.ts'
 import { wordsOf } from '../index/words.ts'
 import { type Cursor, fingerprintOf, readCursor, writeCursor } from './cursor.ts'
 import { didYouMean } from './did-you-mean.ts'
@@ -35,13 +27,13 @@ import {
   nearness,
   PARTIAL_COVERAGE,
   PARTIAL_COVERAGE_MAX,
-  type Parts,
   RESCORED_CHUNKS,
   rank,
   total,
   wordWeight,
 } from './fuse.ts'
 import { assembleHits } from './hits.ts'
+import type { Found, Look, Ranked } from './look.ts'
 import { parseSearch } from './parse.ts'
 import { conditionOf, filterCondition, type Plan, parted, planOf, textTreesOf } from './plan.ts'
 import type { Query, TextLeaf } from './query.ts'
@@ -55,16 +47,6 @@ export type SearchInput = Omit<SearchRequest, 'signal'> & {
 
 /** `chance`: the similarity up to which a chunk says nothing. `strong`: that from which on it is an answer. */
 export type QueryVector = { model: string; chance: number; strong: number; query: Float32Array }
-
-/** A document that was found, and by what. */
-export type Found = Match & {
-  /** `isWhole`: all that was asked for holds, not only most of its words. */
-  words: { score: number; coverage: number; isWhole: boolean } | null
-  near: { similarity: number; chunk: number } | null
-}
-
-/** `isWeak`: it has no words, and what is near of it is not near enough to be an answer. */
-export type Ranked = Found & { parts: Parts; total: number; isWeak: boolean }
 
 export const PRINCIPALS_MAX = 100
 export const LIMIT_MAX = 200
@@ -168,18 +150,6 @@ function hasFewWords(found: ReadonlyMap<number, Found>): boolean {
 export function addressesOf({ principals }: Reader): string[] {
   const addresses = principals.map((principal) => principal.slice(principal.indexOf(':') + 1))
   return [...new Set(addresses)].filter((address) => wordsOf(address).length > 0).slice(0, PRINCIPALS_MAX)
-}
-
-export type Look = {
-  tx: Tx
-  dialect: IndexDialect
-  plan: Plan
-  access: Access
-  filters: Condition
-  /** The visible documents that have the words which `plan.near` asks for, once they were looked for. */
-  nearWith: readonly number[] | undefined
-  /** The visible documents that have what the rest of the plan says of words, by that. */
-  having: Map<string, readonly number[]>
 }
 
 /** Principals that the index does not know see nothing. */

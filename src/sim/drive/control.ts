@@ -3,9 +3,14 @@ import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
 import { parse } from '../control.ts'
+import type { Quota } from '../quota.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
-import type { GoogleDrive } from './drive.ts'
+import type { Counts } from './counts.ts'
 import { type Item, isTrashed } from './item.ts'
+import type { Listing } from './listing.ts'
+import type { WhoSees } from './oracle.ts'
+import type { StandingRefusal } from './routes.ts'
+import type { DriveWorld } from './world.ts'
 
 const id = z.string().min(1)
 const text = z.string()
@@ -61,11 +66,24 @@ const inputs = {
   }),
 }
 
+/** What there is of Google Drive to look at and to change. */
+export type ControlledDrive = {
+  world: DriveWorld
+  listing: Listing
+  counts: Counts
+  quota: Quota
+  refusals: ReadonlyMap<string, StandingRefusal>
+  whoSees(): WhoSees
+  refuse(id: string, refusal: Partial<StandingRefusal>): void
+  allow(id: string): void
+  serviceAccount(): object
+}
+
 export class DriveControl {
-  readonly #drive: GoogleDrive
+  readonly #drive: ControlledDrive
   readonly #clock: Clock
 
-  constructor(drive: GoogleDrive, clock: Clock) {
+  constructor(drive: ControlledDrive, clock: Clock) {
     this.#drive = drive
     this.#clock = clock
   }

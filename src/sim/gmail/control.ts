@@ -2,10 +2,11 @@
 import { z } from 'zod'
 import type { Random } from '../../base/random.ts'
 import { parse } from '../control.ts'
+import type { Quota } from '../quota.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
-import type { Gmail } from './gmail.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Mutations } from './mutations.ts'
+import type { Push } from './push.ts'
 
 const COUNT_MAX = 10_000
 
@@ -49,11 +50,22 @@ const inputs = {
   empty: z.strictObject({}),
 }
 
+/** What there is of Gmail to look at and to change. */
+export type ControlledGmail = {
+  addresses: readonly string[]
+  quota: Quota
+  push: Push
+  mailbox(address: string): Mailbox
+  mutations(address: string): Mutations
+  delivered(address: string): ReadonlySet<string>
+  serviceAccount(): object
+}
+
 export class GmailControl {
-  readonly #gmail: Gmail
+  readonly #gmail: ControlledGmail
   readonly #random: Random
 
-  constructor(gmail: Gmail, random: Random) {
+  constructor(gmail: ControlledGmail, random: Random) {
     this.#gmail = gmail
     this.#random = random
   }

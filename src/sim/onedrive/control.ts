@@ -6,9 +6,11 @@ import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import { type ContentInput, readContent } from './content.ts'
 import { DriveFault } from './drive-fault.ts'
 import { type Item, itemPath, sizeOf } from './item.ts'
-import type { OneDrive } from './onedrive.ts'
 import { quirkSwitches } from './quirks.ts'
+import type { RequestRate } from './request-rate.ts'
+import type { MicrosoftSignIn } from './sign-in.ts'
 import type { SimDrive } from './sim-drive.ts'
+import type { TransferUrls } from './transfer-urls.ts'
 
 const path = z.string().min(1)
 const conflict = z.enum(['fail', 'replace', 'rename']).optional()
@@ -50,10 +52,20 @@ const inputs = {
   empty: z.strictObject({}),
 }
 
-export class DriveControl {
-  readonly #oneDrive: OneDrive
+/** What there is of OneDrive to look at and to change. */
+export type ControlledOneDrive = {
+  addresses: readonly string[]
+  drives: readonly SimDrive[]
+  signIn: MicrosoftSignIn
+  rate: RequestRate
+  urls: TransferUrls
+  drive(name: string): SimDrive
+}
 
-  constructor(oneDrive: OneDrive) {
+export class DriveControl {
+  readonly #oneDrive: ControlledOneDrive
+
+  constructor(oneDrive: ControlledOneDrive) {
     this.#oneDrive = oneDrive
   }
 

@@ -1,25 +1,14 @@
 /** The settings that people change: they are written into the configuration file, and hold at once. */
-import { useQuery, useQueryClient } from '@tanstack/preact-query'
+import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import type { SettingView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { Field } from '../components/form.tsx'
-import { showToast } from '../components/toast-store.ts'
 import { keys } from '../queries.ts'
 import { TIMETABLE_KEY, Timetable } from './timetable.tsx'
-
-/** What a person would call them. */
-const TITLES: Readonly<Record<string, string>> = {
-  'bandwidth.upload': 'Upload at most',
-  'bandwidth.download': 'Download at most',
-  'bandwidth.combined': 'Both together at most',
-  'mail.poll_minutes': 'Look for new mail every (minutes)',
-  'files.poll_seconds': 'Ask OneDrive for changes every (seconds)',
-  'files.scan_minutes': 'Look through whole folders every (minutes)',
-  'drive.poll_minutes': 'Ask Google Drive for changes every (minutes)',
-}
+import { settingTitle, useSetting } from './use-setting.ts'
 
 export function TimesAndLimits() {
   const { data } = useQuery({ queryKey: keys.config, queryFn: ({ signal }) => api.config(signal) })
@@ -47,27 +36,6 @@ export function TimesAndLimits() {
   )
 }
 
-/** Saves a setting; what went wrong stands beside it. */
-export function useSetting({ key }: SettingView) {
-  const client = useQueryClient()
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState('')
-  const save = async (value: string | null): Promise<void> => {
-    setBusy(true)
-    setError('')
-    try {
-      const saved = await api.setConfig(key, value)
-      showToast(`${TITLES[key] ?? key}: ${saved.value}`, { tone: 'accent' })
-      await client.invalidateQueries({ queryKey: keys.config })
-    } catch (cause) {
-      setError(cause instanceof Error ? cause.message : 'That did not work.')
-    } finally {
-      setBusy(false)
-    }
-  }
-  return { save, busy, error }
-}
-
 function SettingField({ setting }: { setting: SettingView }) {
   const { key, value, purpose, allowed, origin, change } = setting
   const [text, setText] = useState(value)
@@ -82,7 +50,7 @@ function SettingField({ setting }: { setting: SettingView }) {
         void save(text)
       }}
     >
-      <Field label={TITLES[key] ?? key} hint={hint} error={error}>
+      <Field label={settingTitle(key)} hint={hint} error={error}>
         {(control) => (
           <div class="limit-row">
             <input

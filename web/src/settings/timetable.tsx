@@ -5,7 +5,7 @@ import type { SettingView } from '../../../src/app/schemas.ts'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { Select } from '../components/form.tsx'
-import { useSetting } from './times-and-limits.tsx'
+import { useSetting } from './use-setting.ts'
 
 export const TIMETABLE_KEY = 'bandwidth.timetable'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import type { Action } from '../plan.ts'
+import type { Action } from '../plan-order.ts'
 import { type ActWorld, actWorlds } from './act-world.suite.ts'
 import { BEHIND_LINK } from './local-side.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { renameSync, rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { LEFT_ALONE } from '../action.ts'
-import type { Action } from '../plan.ts'
+import type { Action } from '../plan-order.ts'
 import { type ActWorld, actWorlds, MIB, noise, type Ran } from './act-world.suite.ts'
 import { FOLDER_NOT_GIVEN, NOT_GIVEN } from './fresh-look.ts'
 

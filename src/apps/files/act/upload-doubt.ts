@@ -16,7 +16,7 @@ import { plainStat } from '../local/stat.ts'
 import { endDoubted } from '../store/conflicts.ts'
 import type { Digests, RemoteRow } from '../trees.ts'
 import { lookAtItem } from './fresh-look.ts'
-import type { Sending } from './upload.ts'
+import type { Sending } from './sending.ts'
 
 /** What OneDrive has now, and the hashes of what was sent. */
 export type SentRow = { row: RemoteRow } & Digests

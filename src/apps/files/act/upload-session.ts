@@ -26,8 +26,8 @@ import { isRemoteContentSame, type LocalStat } from '../trees.ts'
 import { hashUpTo, lookOpened, piecesOf } from './content.ts'
 import { errorCode, FRESH_TRIES, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import { asObject, rootOf } from './local-side.ts'
+import type { Sending as AnySending, OpenSource, Sent, UploadDeps } from './sending.ts'
 import { FileChanged } from './transfers.ts'
-import type { Sending as AnySending, OpenSource, Sent, UploadDeps } from './upload.ts'
 
 type Sending = AnySending<OpenSource>
 

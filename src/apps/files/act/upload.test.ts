@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, renameSync, unlinkSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { asTidemarkError } from '../../../base/errors.ts'
-import type { Action } from '../plan.ts'
+import type { Action } from '../plan-order.ts'
 import { type ActWorld, actWorlds, MIB, noise, type WorldOptions } from './act-world.suite.ts'
 
 const world = actWorlds()

@@ -9,11 +9,11 @@
  */
 
 import { TidemarkError } from '../../../base/errors.ts'
-import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
+import { type DriveItem, PUT_BYTES_MAX } from '../../../cloud/onedrive/client.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
-import type { FilesSettings, FolderPair } from '../folder-pair.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import { lookInside } from '../local/folder.ts'
 import { readWhole } from '../local/hash.ts'
 import { isPast } from '../local/stamp.ts'
@@ -24,12 +24,11 @@ import {
   type Digests,
   isAgreedContent,
   type LocalRow,
-  type LocalStat,
   type RemoteRow,
   wholeMs,
 } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
-import { type Disk, hashOpened, isForbidden } from './content.ts'
+import { hashOpened, isForbidden } from './content.ts'
 import {
   errorCode,
   FRESH_TRIES,
@@ -45,41 +44,16 @@ import {
   goneHere,
   localNames,
   lookAsSeen,
-  type Opened,
   openAsSeen,
   otherHere,
   recentRootOf,
   rootOf,
   unreadableHere,
 } from './local-side.ts'
-import { FileChanged, type Transfer, type Transfers } from './transfers.ts'
+import type { OpenSource, Sending, UploadDeps, WholeSource } from './sending.ts'
+import { FileChanged, type Transfer } from './transfers.ts'
 import { isDoubtful, type SentRow, sentAgain } from './upload-doubt.ts'
 import { sendInFragments } from './upload-session.ts'
-
-export type UploadDeps = { settings: Pick<FilesSettings, 'chunkBytes'>; transfers: Transfers; disk: Disk }
-
-/** The file, as it was when it was read or opened. */
-type Source = { names: string[]; local: LocalRow; look: LocalStat }
-type WholeSource = Source & { bytes: Uint8Array } & Digests
-export type OpenSource = Source & Opened
-
-/** What is sent, and where to. */
-export type Sending<From extends Source = WholeSource | OpenSource> = {
-  context: ActionContext
-  source: From
-  target: Target
-  /** The version that is replaced. */
-  ifMatch: string | undefined
-  /** What the same upload has become, where it is sent once more. */
-  replaces?: RemoteRow
-  modifiedMs: number | undefined
-  transfer: Transfer
-  /** Ends with the job, and as soon as the file is seen to change. */
-  signal: AbortSignal
-}
-
-/** What OneDrive has now, and the hashes of what was sent. */
-export type Sent = ({ item: DriveItem } & Digests) | { ended: Ended }
 
 /** OneDrive keeps its own time where it is as good: calls cost more than a second or two are worth. */
 const TIME_OFF_MS_MAX = 2_000

@@ -16,7 +16,7 @@ import {
   statAt,
 } from './listing.ts'
 import type { Root } from './root.ts'
-import type { ScanOptions } from './scan.ts'
+import type { ScanOptions } from './scan-options.ts'
 import type { Places } from './scan-places.ts'
 
 /** So many names in folders that are left out are looked at. */

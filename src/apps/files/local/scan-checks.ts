@@ -5,7 +5,7 @@ import { OWN_FOLDER } from '../names.ts'
 import type { FileType, LocalRow, LocalStat } from '../trees.ts'
 import { holdFolder, lookInside } from './folder.ts'
 import type { Root } from './root.ts'
-import type { ScanOptions } from './scan.ts'
+import type { ScanOptions } from './scan-options.ts'
 import { type Entry, isNowhere } from './scan-places.ts'
 import { errnoOf, isSameThing, localStat, lookAt } from './stat.ts'
 

@@ -3,7 +3,7 @@ import type { LocalObservation } from '../store/contract.ts'
 import type { SeenFolder } from '../store/seen-folders.ts'
 import type { LocalRow, LocalStat } from '../trees.ts'
 import { digestOfRows } from './folder-digest.ts'
-import type { KnownTree } from './scan.ts'
+import type { KnownTree } from './scan-options.ts'
 import { isSameStat } from './stat.ts'
 
 export class TreeInMemory implements KnownTree {

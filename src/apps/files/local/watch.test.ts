@@ -20,7 +20,8 @@ import type { TidemarkError } from '../../../base/errors.ts'
 import { createFilter, filterSchema } from '../filter.ts'
 import { ChangeBuffer, type Changes } from './change-buffer.ts'
 import { createRoot, type Root } from './root.ts'
-import { type Listener, type RootWatch, type WatchCall, type WatchOptions, watchRoot } from './watch.ts'
+import { type RootWatch, type WatchOptions, watchRoot } from './watch.ts'
+import type { Listener, WatchCall } from './watched-folders.ts'
 
 const folders: string[] = []
 const watches: RootWatch[] = []

@@ -19,15 +19,7 @@ import { nameKey } from '../trees.ts'
 import { ChangeBuffer, type Changes } from './change-buffer.ts'
 import type { Root } from './root.ts'
 import { errnoOf, lookAt } from './stat.ts'
-import { WatchedFolders } from './watched-folders.ts'
-
-export type Listener = (event: string, name: string | null) => void
-/** As fs.watch. */
-export type WatchCall = (
-  path: string,
-  options: { recursive: boolean; persistent: boolean },
-  listener: Listener,
-) => Pick<FSWatcher, 'close' | 'on'>
+import { type WatchCall, WatchedFolders } from './watched-folders.ts'
 
 export type WatchOptions = {
   root: Root

@@ -13,7 +13,14 @@ import { OWN_FOLDER } from '../names.ts'
 import { nameKey } from '../trees.ts'
 import type { Root } from './root.ts'
 import { errnoOf, lookAt } from './stat.ts'
-import type { WatchCall } from './watch.ts'
+
+export type Listener = (event: string, name: string | null) => void
+/** As fs.watch. */
+export type WatchCall = (
+  path: string,
+  options: { recursive: boolean; persistent: boolean },
+  listener: Listener,
+) => Pick<FSWatcher, 'close' | 'on'>
 
 type Watched = {
   parent: Watched | undefined

@@ -19,7 +19,7 @@ import { noteGone } from '../store/tables.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
 import { examine, messageStanding } from './examination.ts'
 import { deletedUntrashed } from './followed-state.ts'
-import type { BatchPayload, CleanUpKinds } from './jobs.ts'
+import type { BatchPayload, CleanUpKinds } from './kinds.ts'
 import { purposeOf } from './selection.ts'
 import { changedLabels, changeOf, hasHappened } from './verdict.ts'
 

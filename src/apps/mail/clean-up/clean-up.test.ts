@@ -15,7 +15,7 @@ import {
   undone,
   wantedRun,
 } from './clean-up.suite.ts'
-import type { CleanUpPoint } from './jobs.ts'
+import type { CleanUpPoint } from './kinds.ts'
 
 test('exactly the proven messages leave the inbox, and nothing else about any message changes', async (t) => {
   const bench = await cleanUpBench(t, { old: 12, young: 3 })

@@ -15,7 +15,7 @@ import { staleIds } from '../store/stale-labels.ts'
 import type { Standing } from './candidates.ts'
 import { readStates } from './cloud-state.ts'
 import { followedStates } from './followed-state.ts'
-import type { CleanUpKinds } from './jobs.ts'
+import type { CleanUpKinds } from './kinds.ts'
 import {
   type CloudState,
   cloudRefusal,

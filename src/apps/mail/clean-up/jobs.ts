@@ -24,52 +24,18 @@
  * A crash before 5 leaves nothing behind. Between 5 and 8 it leaves intents, which step 1 resolves by what Gmail
  * shows: labels tell whether the call happened, and after a deletion, 404. An undo covers intents for the same reason.
  */
-import { z } from 'zod'
-import type { Clock } from '../../../base/clock.ts'
 import type { Outcome, RunContext } from '../../../engine/index.ts'
-import { type AnyJobKind, defineJob, type JobKind } from '../../../engine/kinds.ts'
-import type { Ledger } from '../../../ledger/ledger.ts'
-import { accountOf, type MailAccounts } from '../account.ts'
-import { type Obstacles, pastObstacles } from '../obstacles.ts'
+import type { AnyJobKind } from '../../../engine/job-kind.ts'
+import { defineJob } from '../../../engine/kinds.ts'
+import { accountOf } from '../account.ts'
+import { pastObstacles } from '../obstacles.ts'
 import { ArchiveJournal } from '../store/journal.ts'
 import { MailTables } from '../store/tables.ts'
 import { actOnBatch } from './act.ts'
+import { Batch, type CleanUpDeps, type CleanUpKinds, Plan, ProofPayload } from './kinds.ts'
 import { planRun } from './planning.ts'
-import { ProofPayload, prove } from './proof.ts'
+import { prove } from './proof.ts'
 import { undoBatch } from './undo.ts'
-
-/** Where a test may end the world. */
-export type CleanUpPoint =
-  | 'examined'
-  | 'intended'
-  | 'called'
-  | 'told'
-  | 'finished'
-  | 'restored'
-  | 'inserting'
-  | 'inserted'
-  | 'reinserted'
-
-export type CleanUpDeps = {
-  accounts: MailAccounts
-  ledger: Ledger
-  clock: Clock
-  /** What is in the way of an account's work, as the sync knows it; then batches wait, and an outage costs no try. */
-  obstacles?: Obstacles
-  point?: (name: CleanUpPoint) => void | Promise<void>
-}
-
-const Plan = z.object({ run: z.number() })
-const Batch = z.object({
-  run: z.number(),
-  batch: z.number(),
-  do: z.enum(['act', 'undo']),
-  /** Of an undo: what is inserted again keeps the time of its arrival, and gets a Date header that says so. */
-  keepDates: z.boolean().optional(),
-})
-
-export type PlanPayload = z.output<typeof Plan>
-export type BatchPayload = z.output<typeof Batch>
 
 const BATCHES_AT_ONCE = 4
 /** Takes turns with the fetches of a sync, which goes on for hours, instead of waiting for the last of them. */
@@ -77,20 +43,6 @@ const BATCH_PRIORITY = 1
 export const PLAN_KIND = 'mail.archive-plan'
 export const BATCH_KIND = 'mail.archive-batch'
 export const PROOF_KIND = 'mail.archive-proof'
-
-export type CleanUpKinds = {
-  accounts: MailAccounts
-  ledger: Ledger
-  clock: Clock
-  journal: () => Promise<ArchiveJournal>
-  tables: () => Promise<MailTables>
-  point: (name: CleanUpPoint) => void | Promise<void>
-  plan: JobKind<PlanPayload>
-  proof: JobKind<ProofPayload>
-  batch: JobKind<BatchPayload>
-  /** The same job, taking the place of one that is under way: an undo does not wait for what it undoes. */
-  instead: JobKind<BatchPayload>
-}
 
 export function cleanUpKinds({ accounts, ledger, clock, obstacles, point }: CleanUpDeps): CleanUpKinds {
   const budget = (stream: string | null): string => accounts.budget(accountOf(stream ?? ''))

@@ -5,7 +5,7 @@ import type { RunRow } from '../store/journal.ts'
 import { addEntries, endPlanning, notePlanned } from '../store/journal-writes.ts'
 import { addPassedOver, candidatePages, Place } from './candidates.ts'
 import { messageStanding } from './examination.ts'
-import type { CleanUpKinds, PlanPayload } from './jobs.ts'
+import type { CleanUpKinds, PlanPayload } from './kinds.ts'
 import { selectionOf } from './selection.ts'
 
 /**

@@ -2,29 +2,9 @@
  * The proof: a full dry run as a job, so that neither a hiccup of Gmail nor the end of a process ends it. Its survey is
  * its checkpoint, page by page, and stays with the job when it is done.
  */
-import { z } from 'zod'
 import type { Outcome, RunContext } from '../../../engine/index.ts'
-import type { CleanUpKinds } from './jobs.ts'
+import type { CleanUpKinds, ProofPayload } from './kinds.ts'
 import { SurveyProgress, surveyFrom } from './survey.ts'
-
-export const ProofPayload = z.object({
-  /** As it was asked for, by which it is recognised. */
-  wish: z.object({
-    account: z.string(),
-    olderThan: z.string(),
-    query: z.string(),
-    action: z.enum(['unlabel', 'trash', 'delete']),
-  }),
-  run: z.object({
-    account: z.string(),
-    action: z.enum(['unlabel', 'trash', 'delete']),
-    label: z.string().nullable(),
-    query: z.string(),
-    cutoffMs: z.number(),
-    messagesMax: z.number().nullable(),
-  }),
-})
-export type ProofPayload = z.output<typeof ProofPayload>
 
 export async function prove(kinds: CleanUpKinds, job: RunContext<ProofPayload>): Promise<Outcome> {
   const { run } = job.payload

@@ -15,7 +15,7 @@ import type { StoredMessage } from '../message.ts'
 import type { EntryRow } from '../store/journal.ts'
 import { noteInserting, noteUndone, type Undone } from '../store/journal-writes.ts'
 import { noteListed } from '../store/tables.ts'
-import type { BatchPayload, CleanUpKinds } from './jobs.ts'
+import type { BatchPayload, CleanUpKinds } from './kinds.ts'
 
 /** Given by what a message is; Gmail refuses them with an insertion. */
 const NOT_INSERTED = ['DRAFT', 'CHAT']

@@ -23,15 +23,8 @@ import {
   openBatches,
   retryFailedUndo,
 } from '../store/journal-writes.ts'
-import {
-  BATCH_KIND,
-  type CleanUpDeps,
-  type CleanUpKinds,
-  cleanUpKinds,
-  PLAN_KIND,
-  PROOF_KIND,
-} from './jobs.ts'
-import { ProofPayload } from './proof.ts'
+import { BATCH_KIND, cleanUpKinds, PLAN_KIND, PROOF_KIND } from './jobs.ts'
+import { type CleanUpDeps, type CleanUpKinds, ProofPayload } from './kinds.ts'
 import { SurveyProgress } from './survey.ts'
 
 const LOOK_MS = 100

@@ -12,7 +12,7 @@ import { after } from './act.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
 import { messageStanding, PROOF_GROUP } from './examination.ts'
 import { deletedUntrashed, followedStates, type KnownLabels } from './followed-state.ts'
-import type { BatchPayload, CleanUpKinds } from './jobs.ts'
+import type { BatchPayload, CleanUpKinds } from './kinds.ts'
 import { adoptReinserted, reinsert } from './reinsertion.ts'
 import { type CloudState, changedLabels, restoringChange } from './verdict.ts'
 

@@ -8,7 +8,6 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { ArchiveMark } from './contract.ts'
-import type { MailboxRow } from './tables.ts'
 
 export type MissingState = 'noted' | 'asked' | 'lost' | 'import'
 
@@ -22,7 +21,7 @@ export type MissingMessage = {
 }
 
 /** What the ledger knows of the archive's past. */
-type Noted = Pick<MailboxRow, 'stores' | 'tip'>
+export type ArchivePast = { stores: number; tip: string }
 
 /** `pending`: on their way back; none of them arrived before `pendingFromMs`. */
 export type MissingCounts = { pending: number; pendingFromMs: number | null; lost: number; imports: number }
@@ -122,7 +121,7 @@ export async function noteFetched(
 }
 
 /** Whether what the ledger noted last is in the archive's own past. Before there were tips, the count alone told. */
-export function isInPast({ stores, tip }: Noted, mark: ArchiveMark): boolean {
+export function isInPast({ stores, tip }: ArchivePast, mark: ArchiveMark): boolean {
   return tip === '' ? Number(stores) <= mark.stores : mark.tips.includes(tip)
 }
 
@@ -149,7 +148,7 @@ export async function noteUncompared(tx: Tx, account: string): Promise<void> {
 export async function noteOlderArchive(
   tx: Tx,
   account: string,
-  { mark, before }: { mark: ArchiveMark; before: Noted },
+  { mark, before }: { mark: ArchiveMark; before: ArchivePast },
 ): Promise<void> {
   await tx.run(
     `UPDATE mail_boxes SET stores = ?, tip = ?, older = CASE WHEN older < 0 THEN older - 1 ELSE -1 END

@@ -6,10 +6,10 @@ import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Verification } from '../message.ts'
-import { fromJson, missingSchema } from './missing-messages.ts'
+import { type ArchivePast, fromJson, missingSchema } from './missing-messages.ts'
 import { staleSchema } from './stale-labels.ts'
 
-export type MailboxRow = {
+export type MailboxRow = ArchivePast & {
   account: string
   archive_id: string
   /** Set when the slices were planned. */
@@ -21,8 +21,6 @@ export type MailboxRow = {
   /** What was wanted when it was last planned or compared, as JSON. */
   choices: string | null
   /** See missing-messages.ts. */
-  stores: number
-  tip: string
   older: number
   /** The last check of the archive, as JSON. */
   verified: string | null

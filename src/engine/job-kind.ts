@@ -1,10 +1,115 @@
-/** What a handler sees of its job: the payload, a signal to stop, and ways to report and to save on its way. */
+/**
+ * What a kind of jobs is, to who writes one: its options and its handler, what the handler is given, what it may return,
+ * and the jobs that it asks for. Each of these names the others, so they stand in one file. What the engine makes of
+ * them is in kinds.ts, outcome.ts and dispatcher.ts.
+ */
+import type { ZodType } from 'zod'
 import type { Clock } from '../base/clock.ts'
-import { TidemarkError } from '../base/errors.ts'
+import { type ErrorKind, TidemarkError } from '../base/errors.ts'
 import type { Random } from '../base/random.ts'
-import type { ClaimedJob, SettleResult } from '../ledger/contract.ts'
+import type {
+  ClaimedJob,
+  Effects,
+  Lane,
+  NewSegment,
+  OnDepFailure,
+  OnKeyTaken,
+  SegmentCount,
+  SettleResult,
+} from '../ledger/contract.ts'
 import type { Limits } from './limits/limits.ts'
-import type { PartialOutcome } from './outcome.ts'
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without an outcome may simply end
+type Ran = Outcome | undefined | void
+/** A handler that needs no I/O need not be async. */
+export type Run<P> = (job: RunContext<P>) => Ran | Promise<Ran>
+
+export type JobOptions<P> = {
+  /** Such as `mail.fetch`: app, then verb. */
+  kind: string
+  payload: ZodType<P>
+  run: Run<P>
+  /** A fixed lane; without it, jobs of 10 MB and more are bulk, the others interactive. */
+  lane?: Lane
+  size?: (payload: P) => number | undefined
+  key?: (payload: P) => string | undefined
+  onKeyTaken?: OnKeyTaken
+  onDepFailure?: OnDepFailure
+  priority?: number
+  /** Tries before a batch is split, an item isolated, or the job fails. */
+  attempts?: number
+  /** At most this many at a time in one process. */
+  concurrency?: number
+  /** The budget whose pauses and worker limit hold this kind back; per stream where accounts have their own. */
+  budget?: string | ((stream: string | null) => string)
+  /** Units of its budget that one item costs: an ETA then never promises more than the budget allows. */
+  cost?: number
+  stallMs?: number
+  /** For jobs about several items: how to name them, and how to make a job for some of them. */
+  items?: { of: (payload: P) => readonly string[]; only: (payload: P, items: readonly string[]) => P }
+  /** For people: "downloading 3 files". Of a kind with `items`, the noun is what one item is. */
+  describe?: { verb: string; noun: string }
+}
+
+export type JobKind<P> = JobOptions<P> & { readonly attempts: number; readonly stallMs: number }
+// biome-ignore lint/suspicious/noExplicitAny: a registry holds kinds of every payload; each is parsed by its own schema
+export type AnyJobKind = JobKind<any>
+
+export type EnqueueOptions = {
+  key?: string
+  stream?: string
+  segment?: number | string
+  lane?: Lane
+  priority?: number
+  /** Epoch milliseconds before which it does not start. */
+  runAt?: number
+  size?: number
+  /** How many listed items it stands for: 0 for a keyed job of a segment that is about none, such as a lister. */
+  items?: number
+  ref?: string
+  after?: readonly (number | string)[]
+}
+
+/** A job to enqueue: made by `request`, used in outcomes and in bulk. */
+export type JobRequest = { kind: AnyJobKind; payload: unknown; options: EnqueueOptions }
+
+/** What a handler returns. Only the engine writes it down: in one transaction with the job's new state. */
+export type Outcome = {
+  /** SQL in the commit's transaction. It may run more than once before it commits: touch nothing else. */
+  effects?: Effects
+  jobs?: readonly JobRequest[]
+  /** Runs when all of `jobs` have settled. */
+  followUp?: JobRequest
+  segments?: readonly NewSegment[]
+  /** Cuts this job's own segment; the rest becomes a new one that `jobs` can name by `ref`. */
+  split?: { at: number; ref?: string; mark?: string }
+  /**
+   * Counts for this job's own segment. A batch's `stored` is what is left of its items, unless given; a job that
+   * commits in parts counts for itself.
+   */
+  listed?: number
+  stored?: number
+  gone?: number
+  skipped?: number
+  seal?: boolean
+  /** Counts for other segments. */
+  counts?: readonly SegmentCount[]
+  /** Where the listing of this job's stream stands. */
+  cursor?: string
+  /** Items that will not work, each with its reason. */
+  bad?: readonly { item: string; reason: string; errorKind?: ErrorKind }[]
+  /** Nothing was to be done, for this reason. */
+  skip?: string
+  /** Not finished: run again, after a while if given, from `checkpoint`. Costs no attempt. */
+  again?: { afterMs?: number }
+  checkpoint?: unknown
+  note?: string
+  /** What `skip` or `note` says, for programs: a short name in kebab-case. */
+  code?: string
+}
+
+/** What a handler can commit on its way; how the job ends is said at its end. */
+export type PartialOutcome = Omit<Outcome, 'skip' | 'again' | 'note' | 'code'>
 
 /** Why a running job is told to stop. */
 export type StopReason = 'canceled' | 'shutdown' | 'stalled' | 'lost'
@@ -30,7 +135,10 @@ export type RunServices = {
   commit: (context: RunContext<unknown>, outcome: PartialOutcome) => Promise<SettleResult>
 }
 
-/** Handlers may take it apart: `({ payload, signal, progress, commit })` all work on their own. */
+/**
+ * What a handler sees of its job: the payload, a signal to stop, and ways to report and to save on its way.
+ * Handlers may take it apart: `({ payload, signal, progress, commit })` all work on their own.
+ */
 export class RunContext<P> {
   readonly job: ClaimedJob
   readonly payload: P

@@ -391,7 +391,7 @@ export async function lockSameVersions(tx: Tx, row: ShardRow, looked: Versions):
   const all = await lockVersions(tx, row)
   const told = (rows: readonly ShardRow[]): string =>
     JSON.stringify(rows.map(({ id, sequencer }) => [id, sequencer]))
-  if (looked.current !== null && told(all) !== told(looked.all)) throw lostShard(row)
+  if (told(all) !== told(looked.all)) throw lostShard(row)
   return { all, current: looked.current }
 }
 
@@ -429,6 +429,36 @@ export async function replaceShard(tx: Tx, shard: ShardRow, nowMs: number): Prom
 /** Its records are hidden until its end from now on. */
 export async function stageShard(tx: Tx, { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>): Promise<void> {
   await tx.run(`UPDATE ingest_shards SET is_staged = 1 WHERE pipeline = ? AND id = ?`, [pipeline, id])
+}
+
+/**
+ * In the transaction in which the job of a shard ends. Whoever opens it while that job is there gets no other by its key:
+ * either this sees it open, or he finds the key free. Without a lock: he has the shard's, and waits for the job's.
+ */
+export async function refuseOpen(
+  tx: Tx,
+  { pipeline, id, uri }: Pick<ShardRow, 'pipeline' | 'id' | 'uri'>,
+): Promise<void> {
+  const open = await tx.get(
+    `SELECT 1 AS n FROM ingest_shards WHERE pipeline = ? AND id = ? AND state = 'open'`,
+    [pipeline, id],
+  )
+  if (open) throw lostShard({ uri })
+}
+
+/** In the transaction in which a sweep ends, for the same reason. */
+export async function refuseReplaced(tx: Tx, pipeline: string): Promise<void> {
+  const left = await tx.get(
+    `SELECT 1 AS n FROM ingest_shards WHERE pipeline = ? AND state = 'skipped' AND published > 0 LIMIT 1`,
+    [pipeline],
+  )
+  if (!left) return
+  throw new TidemarkError('Another object was replaced meanwhile.', {
+    // Goes on at once, which costs no try.
+    kind: 'throttled',
+    code: 'replaced-meanwhile',
+    retryAfterMs: 0,
+  })
 }
 
 /** So many records of it have left the index. */

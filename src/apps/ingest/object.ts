@@ -205,13 +205,14 @@ function takenAway(all: readonly ShardRow[]): string | null {
 
 /**
  * The store had the other one after this was stored, and has not shown this one since; or the other has the later
- * sequencer, and the store has not shown this one since that was told.
+ * sequencer, and the store has not shown this one since that was told. It shows what it lists, and what it lets us take.
  */
 function mayHaveFollowed(other: ShardRow, away: ShardRow): boolean {
-  const shownAt = away.listed_at ?? 0
+  const shownAt = Math.max(away.listed_at ?? 0, away.shown_at ?? 0)
   const toldAt = Math.max(other.announced_at ?? 0, other.created_at)
   // Whoever names no sequencer was answered by the store itself.
-  const otherShownAt = Math.max(other.listed_at ?? 0, other.sequencer === null ? toldAt : 0)
+  const askedAt = other.sequencer === null ? toldAt : 0
+  const otherShownAt = Math.max(other.listed_at ?? 0, other.shown_at ?? 0, askedAt)
   if (otherShownAt > Math.max(shownAt, away.settled_at ?? 0)) return true
   return isBefore(away, other) && toldAt >= shownAt
 }

@@ -208,8 +208,9 @@ export function lostShard({ uri }: Pick<ShardRow, 'uri'>): TidemarkError {
 }
 
 /**
- * One compare-and-swap on token, position and time, which moves the time on: of two who try, one is told at once. A bad
- * one goes on at its position.
+ * One compare-and-swap on token, position and time, which moves the time on: of two who try, one is told at once. Also on
+ * whether it is hidden: another version may have ended, and hidden it, since it was looked at. A bad one goes on at its
+ * position.
  */
 export async function takeShard(
   tx: Tx,
@@ -221,10 +222,10 @@ export async function takeShard(
        takeovers = takeovers + ${row.token === null ? 0 : 1}, is_staged = ?, updated_at = ?, code = NULL, reason = NULL,
        settled_at = NULL
      WHERE pipeline = ? AND id = ? AND state = ? AND ${sameAs(tx, 'token')} AND records = ? AND updated_at = ?
-       AND state IN (${stateList([...statesBefore('take'), ...statesBefore('retry')])})`,
+       AND is_staged = ? AND state IN (${stateList([...statesBefore('take'), ...statesBefore('retry')])})`,
     [
       ...[token, isStaged ? 1 : 0, Math.max(nowMs, row.updated_at + 1), row.pipeline, row.id],
-      ...[row.state, row.token, row.records, row.updated_at],
+      ...[row.state, row.token, row.records, row.updated_at, row.is_staged],
     ],
   )
   if (changed !== 1) throw lostShard(row)
@@ -477,19 +478,20 @@ export const DISPOSED: ReadonlySet<string> = new Set(['done', 'tagged', 'moved',
 /** Of these, and on the way to them: those that are in their store no more, or will not be. */
 export const TAKEN_AWAY: ReadonlySet<string> = new Set(['moving', 'moved', 'deleting', 'deleted'])
 
-/** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. */
-export type Disposed = { how: string; to?: string; version?: string }
+/** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. `shownAtMs`: see ShardRow. */
+export type Disposed = { how: string; to?: string; version?: string; shownAtMs?: number }
 
 /** Where its bytes are is never forgotten, whatever comes after. */
 export async function noteDisposed(
   tx: Tx,
   { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
-  { how, to, version }: Disposed,
+  { how, to, version, shownAtMs }: Disposed,
 ): Promise<void> {
   await tx.run(
     `UPDATE ingest_shards SET disposed = ?, disposed_to = COALESCE(?, disposed_to),
-       disposed_version = COALESCE(?, disposed_version) WHERE pipeline = ? AND id = ?`,
-    [how, to ?? null, version ?? null, pipeline, id],
+       disposed_version = COALESCE(?, disposed_version), shown_at = COALESCE(?, shown_at)
+     WHERE pipeline = ? AND id = ?`,
+    [how, to ?? null, version ?? null, shownAtMs ?? null, pipeline, id],
   )
 }
 

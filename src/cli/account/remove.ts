@@ -8,7 +8,7 @@ import { UsageError } from '../../base/errors.ts'
 import { openVault } from '../../base/vault.ts'
 import { findService } from '../../cloud/registry.ts'
 import type { Account } from '../../ledger/accounts.ts'
-import { readLines } from '../output/prompt.ts'
+import { readLines, saysYes } from '../output/prompt.ts'
 import { findAccount, noAccounts, withAccounts } from './list.ts'
 
 export type RemoveOptions = { yes?: boolean; force?: boolean; revoke: boolean }
@@ -52,12 +52,6 @@ async function confirm({ output }: CliContext, account: Account, { question }: R
   if (!process.stdin.isTTY) {
     throw new UsageError(`Shall the account ${account.name} be forgotten?`, { code: 'not-confirmed', hint })
   }
-  const lines = readLines(output)
-  try {
-    const reply = await lines.next(`Forget the account ${account.name}? ${question} [y/N] `)
-    if (!/^y(?:es)?$/i.test(reply ?? ''))
-      throw new UsageError('Nothing was changed.', { code: 'not-confirmed', hint })
-  } finally {
-    lines.close()
-  }
+  if (!(await saysYes(readLines(output), `Forget the account ${account.name}? ${question}`)))
+    throw new UsageError('Nothing was changed.', { code: 'not-confirmed', hint })
 }

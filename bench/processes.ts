@@ -10,6 +10,12 @@ import { sleep, systemClock } from '../src/base/clock.ts'
 export const TIDEMARK = fileURLToPath(new URL('../bin/tidemark', import.meta.url))
 const NODE_COMPILE_CACHE = fileURLToPath(new URL('./node_modules/.cache/compiled', import.meta.url))
 
+/** As bin/tidemark has them, for orders that stand for it. */
+export const LAUNCHER = {
+  flags: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
+  env: { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' },
+}
+
 /** Of its output only the end is kept. */
 const OUTPUT_CHARS_MAX = 200_000
 const STOP_MS_MAX = 20_000

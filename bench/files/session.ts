@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BenchOptions } from '../bench.ts'
+import { LAUNCHER } from '../processes.ts'
 import { Session as BenchSession } from '../session.ts'
 import type { Order } from './child.ts'
 import type { LimitDone, LimitOrder } from './limits.ts'
@@ -39,12 +40,6 @@ export const QUICK: Sizes = {
 }
 
 const MS_MAX = 600_000
-/** As bin/tidemark has them. */
-const LAUNCHER = {
-  flags: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
-  env: { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' },
-}
-
 export class Session extends BenchSession<Sizes> {
   #homes = 0
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { type PostgresServer, startPostgres } from '../../scripts/postgres.ts'
 import type { Row } from '../bench.ts'
+import { LAUNCHER } from '../processes.ts'
 import { cpuSeconds, row } from '../session.ts'
 import type { Pace, Place } from './ingesting.ts'
 import type { CloudAt, CloudOrder } from './served-cloud.ts'
@@ -72,7 +73,7 @@ async function ingestAll(
     const objects = order.objects + (order.huge ? 1 : 0)
     const paces = await Promise.all(
       Array.from({ length: count }, () =>
-        processes.order<Pace>({ do: 'ingest', ...place, objects }, { msMax: MS_MAX }),
+        processes.order<Pace>({ do: 'ingest', ...place, objects }, { msMax: MS_MAX, ...LAUNCHER }),
       ),
     )
     return { paces, cloud: cloud.ready, cloudCpuMs: (cpuSeconds(cloudPid) - before) * 1_000 }
@@ -92,7 +93,7 @@ export async function runSpeed(session: Session, places: Places, database: Datab
     const limitPlace = await places.make(database)
     const limit = await session.processes.order<Pace>(
       { do: 'append', ...limitPlace, objects, records },
-      { msMax: MS_MAX },
+      { msMax: MS_MAX, ...LAUNCHER },
     )
     places.remove(limitPlace)
     const place = await places.make(database)

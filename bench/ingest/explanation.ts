@@ -12,7 +12,7 @@ const LOOKUP_GROWTH_MAX = 2
 export function conditions(sizes: Sizes): string[] {
   const { objects, records, rounds, tiny } = sizes
   return [
-    'the simulated S3 and SQS, each process of ingest and each limit are processes of their own on this machine, over loopback',
+    'the simulated S3 and SQS, each process of ingest and each limit are processes of their own on this machine, over loopback; ingest and limits are started as `tidemark` starts itself, with its limits for young objects and for glibc',
     `${SPEED}: ${objects} objects of ${records.toLocaleString('en-US')} records of some 250 bytes as NDJSON, with the settings of a new user, synchronous = FULL; \`limit append\` makes the same documents and appends them in the same batches to the same kind of index, without queue, store, reading or positions; they take turns, the best of ${rounds} counts; processor time is that of the process, without PostgreSQL's`,
     `${TINY}: ${tiny.toLocaleString('en-US')} objects of one record, each announced by a message of its own; until the last is stored`,
     `${MEMORY}: VmHWM of the process; one object of records of ${sizes.hugeRecordBytes.toLocaleString('en-US')} bytes, of which 4,000 are indexed`,

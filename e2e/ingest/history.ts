@@ -9,6 +9,7 @@ import { seededRandom } from '../../src/base/random.ts'
 import type { FaultsInput } from '../../src/sim/fault-rules.ts'
 import { differences } from './check.ts'
 import { ChildLife } from './child-life.ts'
+import { fastClock } from './fast-clock.ts'
 import { beginLife, type Life } from './life.ts'
 import { bucketOf, type Database, JUNK, OracleWorld, PIPELINES, type PipelineName, queueOf } from './world.ts'
 
@@ -17,6 +18,8 @@ export type HistoryOptions = {
   acts: number
   /** Processes of their own, which are killed; otherwise lives in this process, with faults. */
   kills: boolean
+  /** So many times as fast as the machine's is the time of lives and services; processes of their own have the machine's. */
+  pace?: number
   /** Nothing has changed for so long: then it is told instead of waited for. Without it, whoever runs this decides. */
   silenceMsMax?: number
 }
@@ -55,7 +58,8 @@ const WEATHER: FaultsInput['rules'] = [
 ]
 
 export async function runIngestHistory(seed: number, options: HistoryOptions): Promise<Ran> {
-  const world = await OracleWorld.start(seed, options.database)
+  const clock = fastClock(options.kills ? 1 : (options.pace ?? 1))
+  const world = await OracleWorld.start(seed, options.database, clock)
   const run = new Run(world, seed, options)
   try {
     const wrong = await run.toTheEnd()
@@ -123,7 +127,7 @@ class Run {
       if (text !== undefined) this.told.push(text)
       this.counts.acts += 1
       await world.checkOneSeen()
-      await sleep(systemClock, world.random() ** 3 * 400)
+      await sleep(world.clock, world.random() ** 3 * 400)
     }
     // The last word about some keys is content that was there before, and only the last listing tells of it.
     for (const { pipeline, key } of PIPELINES.flatMap((name) => world.latest(name))) {
@@ -283,9 +287,9 @@ class Run {
     await this.close()
     this.#lives = []
     this.#children = []
-    const { home, ledgerUrl, tables } = this.#world
+    const { home, ledgerUrl, clock, tables } = this.#world
     await this.#world.removePipeline(pipeline)
-    const life = await beginLife({ home, ledgerUrl, onError: (error) => this.#errors.push(error) })
+    const life = await beginLife({ home, ledgerUrl, clock, onError: (error) => this.#errors.push(error) })
     await life.engine.enqueue(life.kinds.forget, { pipeline }, { stream: streamOf(pipeline) })
     while (await tables.pipeline(pipeline)) await sleep(systemClock, LOOK_MS)
     await life.end()
@@ -298,7 +302,7 @@ class Run {
   // --- Processes -----------------------------------------------------------------------------------------------------
 
   async #begin(): Promise<void> {
-    const { home, ledgerUrl } = this.#world
+    const { home, ledgerUrl, clock } = this.#world
     if (this.#options.kills) {
       const child = new ChildLife({ home, ledgerUrl })
       this.#children.push(child)
@@ -310,6 +314,7 @@ class Run {
       await beginLife({
         home,
         ledgerUrl,
+        clock,
         faults: {
           random: seededRandom(this.#seed * 1_000 + this.#n),
           commitLost: 0.01,
@@ -329,7 +334,7 @@ class Run {
     for (let n = 0; n < BEGIN_LOOKS_MAX && (await this.#world.unsettled()).midway === 0; n++) {
       await sleep(systemClock, LOOK_MS / 5)
     }
-    await sleep(systemClock, this.#world.random() ** 2 * 200)
+    await sleep(this.#world.clock, this.#world.random() ** 2 * 200)
     this.counts.deaths += 1
     const count = Math.max(this.#children.length, this.#lives.length)
     const at = Math.floor(this.#world.random() * count)
@@ -371,9 +376,10 @@ class Run {
     await this.close()
     this.#lives = []
     this.#children = []
-    const { home, ledgerUrl } = world
+    const { home, ledgerUrl, clock } = world
     const settings = { limits: { recordBytesMax: 1_000_000, expansionMax: 1_000 } }
-    const life = await beginLife({ home, ledgerUrl, settings, onError: (error) => this.#errors.push(error) })
+    const onError = (error: unknown): void => void this.#errors.push(error)
+    const life = await beginLife({ home, ledgerUrl, clock, settings, onError })
     this.#lives.push(life)
     // What could not be read while it was refused is asked for again; the last listing then finds what nobody told of.
     const isQuiet = (await this.#quiet(life)) && (await this.#listAll(life))

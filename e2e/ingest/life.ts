@@ -14,7 +14,7 @@ import { openRecords } from '../../src/apps/ingest/records/open-records.ts'
 import type { IngestSettings } from '../../src/apps/ingest/settings.ts'
 import { InboxTables } from '../../src/apps/ingest/store/inbox.ts'
 import { IngestTables } from '../../src/apps/ingest/store/tables.ts'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { TidemarkError } from '../../src/base/errors.ts'
 import type { Random } from '../../src/base/random.ts'
 import { openVault } from '../../src/base/vault.ts'
@@ -22,6 +22,7 @@ import type { Queue, QueueMessage } from '../../src/cloud/queue.ts'
 import { createEngine, type Engine } from '../../src/engine/index.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import type { Driver } from '../../src/ledger/contract.ts'
+import { onTimer } from '../../src/ledger/heartbeat-loop.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { IndexWriter } from '../../src/search/contract.ts'
@@ -64,6 +65,7 @@ export type LifeOptions = {
   ledgerUrl: string
   settings?: Partial<IngestSettings> | undefined
   leaseMs?: number | undefined
+  clock?: Clock
   /** No power is cut where processes are killed, so NORMAL is enough; a bench measures what users have. */
   synchronous?: 'FULL' | 'NORMAL'
   faults?: LifeFaults | undefined
@@ -82,9 +84,14 @@ export type Life = {
   end(): Promise<void>
 }
 
-export async function openParts(options: Pick<LifeOptions, 'home' | 'ledgerUrl' | 'synchronous'>) {
-  const { home, ledgerUrl, synchronous = 'NORMAL' } = options
-  const ledger = await openLedger(ledgerUrl, { synchronous })
+type PartsOptions = Pick<LifeOptions, 'home' | 'ledgerUrl' | 'synchronous' | 'clock'>
+
+export async function openParts(options: PartsOptions) {
+  const { home, ledgerUrl, synchronous = 'NORMAL', clock = systemClock } = options
+  const ledger = await openLedger(ledgerUrl, { synchronous, clock })
+  const { driver } = ledger
+  // A thread beats by the machine's time.
+  if (clock !== systemClock) driver.startHeartbeat = async (beat) => onTimer(driver, clock, beat)
   const accounts = await Accounts.open(ledger)
   const vault = await openVault({ env: {}, home })
   const tables = await IngestTables.open(ledger)
@@ -93,7 +100,7 @@ export async function openParts(options: Pick<LifeOptions, 'home' | 'ledgerUrl' 
 
 export async function beginLife(options: LifeOptions): Promise<Life> {
   const { ledger, accounts, vault, tables } = await openParts(options)
-  const { faults } = options
+  const { faults, clock = systemClock } = options
   const settings = { ...SETTINGS, ...options.settings }
   const onError = (error: unknown): void => options.onError?.(error)
   const gone = { isGone: false }
@@ -101,7 +108,7 @@ export async function beginLife(options: LifeOptions): Promise<Life> {
   const inbox = await InboxTables.open(ledger)
   // Nothing here has an https address.
   const resolve = async (): Promise<string[]> => []
-  const place = { inbox, clock: systemClock, fetch, resolve, settings, onError }
+  const place = { inbox, clock, fetch, resolve, settings, onError }
   const connector = hooked(connectorOf(place), options, gone)
   const pipelines = new Pipelines({ accounts, vault, connector })
   await pipelines.reload()
@@ -109,13 +116,13 @@ export async function beginLife(options: LifeOptions): Promise<Life> {
   const receivers: Receivers = new Receivers({
     kinds: () => kinds,
     engine: () => holder.engine,
-    clock: systemClock,
+    clock,
   })
   receivers.onError = onError
   const kinds = ingestKinds({
     pipelines,
     tables,
-    clock: systemClock,
+    clock,
     settings,
     openRecords,
     mapRecord,
@@ -131,6 +138,7 @@ export async function beginLife(options: LifeOptions): Promise<Life> {
     jobs: jobsOf(kinds),
     workers: settings.workersMax + 2,
     leaseMs: options.leaseMs ?? LEASE_MS,
+    clock,
   })
   holder.engine = engine
   for (const name of pipelines.names()) await engine.streams.open(streamOf(name))

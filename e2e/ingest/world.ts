@@ -12,7 +12,7 @@ import { compareSequencers, parseEnvelope } from '../../src/apps/ingest/envelope
 import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
 import { SERVICE, shardId, streamOf } from '../../src/apps/ingest/pipeline.ts'
 import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
 import type { Vault } from '../../src/base/vault.ts'
 import type { Engine } from '../../src/engine/index.ts'
@@ -96,6 +96,7 @@ export class OracleWorld {
   readonly home: string
   readonly ledgerUrl: string
   readonly random: Random
+  readonly clock: Clock
   readonly isVersioned: boolean
   readonly after: After
   readonly kept: KeptObjects
@@ -122,9 +123,16 @@ export class OracleWorld {
 
   private constructor(
     seed: number,
-    parts: { sim: Sim; home: string; database: TestDatabase | undefined; isVersioned: boolean },
+    parts: {
+      sim: Sim
+      home: string
+      clock: Clock
+      database: TestDatabase | undefined
+      isVersioned: boolean
+    },
   ) {
     this.sim = parts.sim
+    this.clock = parts.clock
     this.home = parts.home
     this.#database = parts.database
     this.isVersioned = parts.isVersioned
@@ -134,13 +142,14 @@ export class OracleWorld {
     this.random = seededRandom(seed)
   }
 
-  static async start(seed: number, kind: Database): Promise<OracleWorld> {
+  static async start(seed: number, kind: Database, clock: Clock): Promise<OracleWorld> {
     const database = kind === 'postgres' ? await freshDatabase() : undefined
     const home = mkdtempSync(join(tmpdir(), 'tidemark-oracle-'))
     const isVersioned = seed % 3 !== 0
     const envelope = ENVELOPES[seed % ENVELOPES.length]!
     const sim = await startSim({
       seed,
+      clock,
       sqs: {
         queues: PIPELINES.flatMap((name) => [
           deadOf(name),
@@ -155,7 +164,7 @@ export class OracleWorld {
         })),
       },
     })
-    const world = new OracleWorld(seed, { sim, home, database, isVersioned })
+    const world = new OracleWorld(seed, { sim, home, clock, database, isVersioned })
     await world.#configure()
     return world
   }

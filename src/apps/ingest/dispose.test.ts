@@ -134,7 +134,12 @@ const died = (): TidemarkError => new TidemarkError('it died here', { kind: 'thr
 
 async function withWorld(
   site: Site,
-  options: { after: PipelineInput['after']; store?: ObjectStore; location?: string },
+  options: {
+    after: PipelineInput['after']
+    store?: ObjectStore
+    location?: string
+    database?: 'sqlite' | 'postgres'
+  },
   use: (world: IngestWorld) => Promise<void>,
 ): Promise<void> {
   const config = {
@@ -142,7 +147,8 @@ async function withWorld(
     after: options.after,
     queue: { kind: 'inbox' as const },
   }
-  const world = await IngestWorld.open({ config, store: options.store ?? site.store })
+  const { database = 'sqlite' } = options
+  const world = await IngestWorld.open({ config, store: options.store ?? site.store, database })
   try {
     await use(world)
   } finally {
@@ -402,6 +408,38 @@ describe('an object that is moved', () => {
       assert.deepEqual(await world.seen(), ['old 0', 'old 1'])
     })
   })
+
+  for (const database of ['sqlite', 'postgres'] as const) {
+    for (const does of ['move', 'delete'] as const) {
+      test(`stays what is seen when a ${does} was the only one to see that it was back while the other was read, on ${database}`, async () => {
+        const site = s3Site(true)
+        const uri = `${site.location}a.ndjson`
+        const after: PipelineInput['after'] = does === 'move' ? { do: does, to: site.to } : { do: does }
+        let again: (() => Promise<void>) | undefined
+        const store = watched(site.store, async ({ name }, when) => {
+          if (name !== 'read' || when !== 'behind') return
+          const run = again
+          again = undefined
+          await run?.()
+        })
+        await withWorld(site, { after, store, database }, async (world) => {
+          const { engine, kinds, receiver } = world.process
+          await engine.pause('kind', kinds.dispose.kind)
+          announce(world, site, put(site, 'old'), '01')
+          await receiver.drain(new AbortController().signal)
+          while ((await world.status()).objects.stored < 1) await new Promise((done) => setImmediate(done))
+          again = async () => {
+            put(site, 'old')
+            await engine.resume('kind', kinds.dispose.kind)
+            while (await heads(site, uri)) await new Promise((resolve) => setImmediate(resolve))
+          }
+          announce(world, site, put(site, 'new'), '02')
+          await world.run()
+          assert.deepEqual(await world.seen(), ['old 0', 'old 1'])
+        })
+      })
+    }
+  }
 
   test('stays what is seen when an older version is told of after it was taken away', async () => {
     for (const does of ['move', 'delete'] as const) {

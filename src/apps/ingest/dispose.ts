@@ -156,8 +156,9 @@ class Disposal {
   }
 
   async #move(folder: string): Promise<Disposed> {
-    const { row, store, job } = this.#in
+    const { row, store, job, kinds } = this.#in
     await this.#prove()
+    const askedAtMs = kinds.clock.now()
     const current = await this.#current()
     if (!current) {
       if (row.disposed !== 'moving') throw gone()
@@ -166,18 +167,16 @@ class Disposal {
       return { how: 'moved' }
     }
     this.#checkQuiet(current)
-    const { copy, remove } = store
-    if (!copy || !remove) throw left('unable', 'this store cannot move objects')
+    if (!store.copy || !store.remove) throw left('unable', 'this store cannot move objects')
     if (schemeOf(folder) !== store.scheme) throw left('other-store', `it cannot be moved to ${folder}`)
     const to = await this.#copy(current, `${folder}${this.#name()}`)
     const there = await store.head(to, job.signal)
     if (!there) throw left('not-copied', `${to} is not there`)
-    const moving: Disposed = { how: 'moving', to, version: there.version.id }
+    const moving: Disposed = { how: 'moving', to, version: there.version.id, shownAtMs: askedAtMs }
     await job.commit({ effects: (tx) => noteDisposed(tx, row, moving) })
     await this.#prove()
     await this.#checkCopy(to, there.version.id)
-    await remove.call(store, row.uri, current.version)
-    return { ...moving, how: 'moved' }
+    return { ...moving, how: 'moved', shownAtMs: await this.#remove(current.version) }
   }
 
   /**
@@ -198,6 +197,7 @@ class Disposal {
     const { kept, clock } = kinds
     const as = { pipeline: row.pipeline, shard: row.id }
     await this.#prove()
+    const askedAtMs = clock.now()
     const current = await this.#current()
     const onBytes = (): void => job.progress({ label: row.uri })
     const reading = { onBytes, signal: job.signal }
@@ -209,8 +209,7 @@ class Disposal {
       return { how: 'deleted' }
     }
     this.#checkQuiet(current)
-    const { remove } = store
-    if (!remove) throw left('unable', 'this store cannot delete objects')
+    if (!store.remove) throw left('unable', 'this store cannot delete objects')
     if (current.sizeBytes === null)
       throw left(
         'unable',
@@ -232,12 +231,20 @@ class Disposal {
     const isOther = current.hash?.startsWith('md5 ') && current.hash !== `md5 ${md5}`
     if (current.sizeBytes !== sizeBytes || isOther)
       throw left('unable', 'the bytes that came are not those that its store tells of')
-    const deleting: Disposed = { how: 'deleting', to: keptOn(kept.host), version: sha256 }
+    const to = keptOn(kept.host)
+    const deleting: Disposed = { how: 'deleting', to, version: sha256, shownAtMs: askedAtMs }
     await job.commit({ effects: (tx) => noteDisposed(tx, row, deleting) })
     await this.#prove()
     if (!(await kept.holds(as, sha256, reading))) throw left('not-kept', 'the copy of it does not read back')
-    await remove.call(store, row.uri, current.version)
-    return { ...deleting, how: 'deleted' }
+    return { ...deleting, how: 'deleted', shownAtMs: await this.#remove(current.version) }
+  }
+
+  /** Answers when the store still had it: what was told before that, and is another version, is older. */
+  async #remove(version: ObjectVersion): Promise<number> {
+    const { store, row, kinds } = this.#in
+    const askedAtMs = kinds.clock.now()
+    await store.remove!(row.uri, version)
+    return askedAtMs
   }
 
   // --- Proof -------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import {
   moveShard,
   noteRemoved,
   type Position,
+  refuseOpen,
   replacedBy,
   replaceShard,
   stageShard,
@@ -41,8 +42,8 @@ const LEFTOVER_PAGES_MAX = 100_000
 export async function runObject(kinds: IngestKinds, job: RunContext<ShardPayload>): Promise<Outcome> {
   const { pipeline, shard } = job.payload
   const row = await kinds.tables.shard(pipeline, shard)
-  if (!row) return { skip: 'nothing is known of it any more', code: 'unknown-shard' }
-  if (row.state === 'stored' || row.state === 'skipped') return { skip: 'it is settled', code: 'settled' }
+  if (!row) return endOf(job, { skip: 'nothing is known of it any more', code: 'unknown-shard' })
+  if (row.state === 'stored' || row.state === 'skipped') return endOf(job, SETTLED)
   try {
     return await pastObstacles(kinds, job, row, () => readShard(kinds, job, row))
   } catch (thrown) {
@@ -52,6 +53,13 @@ export async function runObject(kinds: IngestKinds, job: RunContext<ShardPayload
     if (!ending) throw thrown
     return endWithout(kinds, job, { row, ending })
   }
+}
+
+const SETTLED: Outcome = { skip: 'it is settled', code: 'settled' }
+
+/** Of a job that leaves nothing to do: checked once more in the transaction in which it ends. */
+function endOf({ payload: { pipeline, shard, uri } }: RunContext<ShardPayload>, outcome: Outcome): Outcome {
+  return { ...outcome, effects: (tx) => refuseOpen(tx, { pipeline, id: shard, uri }) }
 }
 
 /** Null where the engine tries it again. */
@@ -81,11 +89,11 @@ async function endWithout(
 ): Promise<Outcome> {
   const { pipeline, shard, uri } = job.payload
   const row = await kinds.tables.shard(pipeline, shard)
-  if (row?.state !== 'open' && row?.state !== 'bad') return { skip: 'it is settled', code: 'settled' }
+  if (row?.state !== 'open' && row?.state !== 'bad') return endOf(job, SETTLED)
   const { token, records } = row
   const nowMs = kinds.clock.now()
   const end = async (tx: Tx): Promise<void> => {
-    if (row.state !== 'open') return
+    if (row.state !== 'open') return refuseOpen(tx, row)
     const now = await lockShard(tx, row)
     // Meanwhile a message has told that it was put there again, or how exactly this version is asked for.
     if (now?.sequencer !== before.sequencer || now.version_id !== before.version_id) throw lostShard(row)
@@ -125,11 +133,11 @@ async function readShard(
   const { config } = await kinds.pipelines.get(before.pipeline)
   const index = await kinds.index()
   const row = await take(kinds, job, { row: before, config, index })
-  if (!row) return { skip: REPLACED, code: 'replaced' }
+  if (!row) return endOf(job, { skip: REPLACED, code: 'replaced' })
   const publisher = new Publisher({ kinds, job, row, config, index })
   await publisher.readAll()
   kinds.settled(row.pipeline, [row.id])
-  return { note: `${publisher.position.published} records` }
+  return endOf(job, { note: `${publisher.position.published} records` })
 }
 
 type Taking = { row: ShardRow; config: PipelineConfig; index: IndexWriter }
@@ -172,8 +180,10 @@ async function lookAtVersions(
   { signal }: Pick<RunContext<ShardPayload>, 'signal'>,
   { row: { pipeline, uri }, config }: Pick<Taking, 'row' | 'config'>,
 ): Promise<Versions> {
+  // They stand beside each other, and none decides over another.
+  if (config.overwrites === 'append') return { all: [], current: null }
   const all = await kinds.tables.versions(pipeline, uri)
-  if (config.overwrites === 'append' || all.length < 2) return { all, current: null }
+  if (all.length < 2) return { all, current: null }
   try {
     const head = await (await kinds.pipelines.store(pipeline, uri)).head(uri, signal)
     return { all, current: head ? shardId(uri, head.version.id) : takenAway(all) }
@@ -195,13 +205,14 @@ function takenAway(all: readonly ShardRow[]): string | null {
 
 /**
  * The store had the other one after this was stored, and has not shown this one since; or the other has the later
- * sequencer, and the store has not shown this one since that was told.
+ * sequencer, and the store has not shown this one since that was told. It shows what it lists, and what it lets us take.
  */
 function mayHaveFollowed(other: ShardRow, away: ShardRow): boolean {
-  const shownAt = away.listed_at ?? 0
+  const shownAt = Math.max(away.listed_at ?? 0, away.shown_at ?? 0)
   const toldAt = Math.max(other.announced_at ?? 0, other.created_at)
   // Whoever names no sequencer was answered by the store itself.
-  const otherShownAt = Math.max(other.listed_at ?? 0, other.sequencer === null ? toldAt : 0)
+  const askedAt = other.sequencer === null ? toldAt : 0
+  const otherShownAt = Math.max(other.listed_at ?? 0, other.shown_at ?? 0, askedAt)
   if (otherShownAt > Math.max(shownAt, away.settled_at ?? 0)) return true
   return isBefore(away, other) && toldAt >= shownAt
 }
@@ -324,7 +335,8 @@ class Publisher {
     await job.commit({
       jobs,
       effects: async (tx) => {
-        const versions = await lockSameVersions(tx, row, looked)
+        const isReplacing = config.overwrites === 'replace'
+        const versions = isReplacing ? await lockSameVersions(tx, row, looked) : looked
         await this.#write(tx, batch, shape)
         await this.#settle(tx, versions, batch.to.records)
       },
@@ -333,13 +345,12 @@ class Publisher {
   }
 
   async #settle(tx: Tx, versions: Versions, records: number): Promise<void> {
-    const { row, config, index, kinds } = this.#in
+    const { row, index, kinds } = this.#in
     const nowMs = kinds.clock.now()
     const principal = streamOf(row.pipeline)
     const of = { pipeline: row.pipeline, id: row.id, uri: row.uri, token: row.token, records, nowMs }
     const own = shardRange(row.pipeline, row.id)
-    const { replaced, isReplaced } =
-      config.overwrites === 'replace' ? replacedBy(row.id, versions) : { replaced: [], isReplaced: false }
+    const { replaced, isReplaced } = replacedBy(row.id, versions)
     if (isReplaced) {
       await index.hide(tx, own, principal)
       await endShard(tx, of, { state: 'skipped', code: 'replaced', reason: REPLACED })
@@ -351,7 +362,7 @@ class Publisher {
       await replaceShard(tx, other, nowMs)
     }
     // A newer one of which a beginning is seen, because nothing else was: it waits for its end from now on.
-    for (const other of config.overwrites === 'replace' ? versions.all : []) {
+    for (const other of versions.all) {
       const isSeen = other.published > 0 && other.is_staged === 0
       if (other.id === row.id || replaced.includes(other) || !isSeen) continue
       await index.hide(tx, shardRange(other.pipeline, other.id), principal)

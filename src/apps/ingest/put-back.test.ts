@@ -1,10 +1,13 @@
 /** Content that was under a key before and is put there again: A, then B, then A, whoever tells of it, and when. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { TidemarkError } from '../../base/errors.ts'
 import type { ObjectVersion } from '../../cloud/object-store.ts'
 import { IngestWorld, lines, NAME, type WorldOptions } from './ingest-world.suite.ts'
 import { inlineBody } from './object-bytes.ts'
 import { streamOf } from './pipeline.ts'
+import { objectJob } from './placing.ts'
+import type { ShardRow } from './store/rows.ts'
 
 const KEY = 'a.ndjson'
 const TWO = { one: ['one 0', 'one 1'], two: ['two 0', 'two 1'] }
@@ -234,6 +237,96 @@ for (const database of ['sqlite', 'postgres'] as const) {
       }
       await world.run()
       assert.deepEqual(await world.seen(), TWO.one)
+    })
+
+    /** What runs between the last look of a job and the commit in which it ends, once. */
+    const behindLook = <Look extends 'replaced' | 'shard'>(
+      { process: { kinds } }: IngestWorld,
+      {
+        look,
+        isLast,
+        run,
+      }: { look: Look; isLast: (answer: unknown) => boolean; run: () => Promise<unknown> },
+    ): void => {
+      const { tables } = kinds
+      const asked = tables[look].bind(tables) as (...args: unknown[]) => Promise<unknown>
+      const hooked = async (...args: unknown[]): Promise<unknown> => {
+        const answer = await asked(...args)
+        if (!isLast(answer)) return answer
+        Object.assign(tables, { [look]: asked })
+        await run()
+        return answer
+      }
+      Object.assign(tables, { [look]: hooked })
+    }
+
+    withWorld('leaves nothing of what it replaces just as a sweep ends', async (world, put) => {
+      await putAndRead(world, () => put('one'))
+      let isSwept = false
+      behindLook(world, {
+        look: 'replaced',
+        isLast: (rows) => (rows as unknown[]).length === 0,
+        run: async () => {
+          put('one')
+          world.announce(KEY)
+          await world.process.receiver.drain(new AbortController().signal)
+          await noneOpen(world)
+          isSwept = true
+        },
+      })
+      await putAndRead(world, () => put('two'))
+      assert.ok(isSwept)
+      await onlySeen(world, TWO.one)
+    })
+
+    withWorld('just as a job about it ends is read', async (world, put) => {
+      await putAndRead(world, () => put('one'))
+      await putAndRead(world, () => put('two'))
+      const { engine, kinds } = world.process
+      const skipped = (await kinds.tables.shards({ pipeline: NAME, after: '', limit: 10 })).find(
+        ({ state }) => state === 'skipped',
+      )!
+      behindLook(world, {
+        look: 'shard',
+        isLast: () => true,
+        run: async () => {
+          put('one')
+          await listed(world)
+        },
+      })
+      await engine.write({ jobs: [objectJob(kinds, NAME, { ...skipped, sizeBytes: null })] })
+      await world.settle()
+      await onlySeen(world, TWO.one)
+    })
+
+    withWorld('is seen whole when another version ends between two of its readings', async (world, put) => {
+      const { store, process } = world
+      const { kinds, ledger } = process
+      const uri = `s3://bucket/${KEY}`
+      store.denied.add(uri)
+      const other = { ...(await putAndRead(world, () => put('two'))) }
+      store.denied.delete(uri)
+      keepReadable(world, other, lines(2, 'two'))
+      put('one', 40)
+      const [bad] = await kinds.tables.versions(NAME, uri)
+      // Some of its records are there when the first reading fails; before the second one takes it, the other is stored.
+      store.onBytes = (_, bytes) => {
+        if (bytes < 320) return
+        store.onBytes = undefined
+        behindLook(world, {
+          look: 'shard',
+          isLast: (row) => (row as ShardRow).id !== bad!.id && (row as ShardRow).records > 0,
+          run: async () => {
+            await ledger.retryBad()
+            while ((await kinds.tables.shard(NAME, bad!.id))?.state !== 'stored')
+              await new Promise((resolve) => setImmediate(resolve))
+          },
+        })
+        throw new TidemarkError('cut off', { kind: 'transient' })
+      }
+      world.announce(KEY)
+      await world.run()
+      await onlySeen(world, Array.from({ length: 40 }, (_, at) => `one ${at}`).sort())
     })
 
     withWorld(

@@ -2,7 +2,7 @@
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { shardRange } from './pipeline.ts'
-import { lockShard, noteRemoved } from './store/shards.ts'
+import { lockShard, noteRemoved, refuseReplaced } from './store/shards.ts'
 
 const SHARDS_MAX = 100
 const PAGE = 200
@@ -34,5 +34,7 @@ export async function runSweep(kinds: IngestKinds, job: RunContext<PipelinePaylo
     }
   }
   const isMore = (await kinds.tables.replaced(job.payload.pipeline, 1)).length > 0
-  return isMore ? { again: {} } : { note: `${removed} records removed` }
+  if (isMore) return { again: {} }
+  const { pipeline } = job.payload
+  return { effects: (tx) => refuseReplaced(tx, pipeline), note: `${removed} records removed` }
 }

@@ -4,7 +4,7 @@ import type { CliContext } from '../../../app/command.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
-import { readLines } from '../../../cli/output/prompt.ts'
+import { readLines, saysYes } from '../../../cli/output/prompt.ts'
 import { removePipeline as forgetPipeline } from '../configure.ts'
 import { streamOf } from '../pipeline.ts'
 import { pipelineStatus } from '../status.ts'
@@ -44,12 +44,6 @@ async function confirm({ output }: CliContext, name: string, records: number): P
   const hint = 'Say --yes where nobody can answer.'
   const question = `Forget the pipeline ${name}? Its ${formatCount(records)} records leave the index; nothing changes in its bucket.`
   if (!process.stdin.isTTY) throw new UsageError(question, { code: 'not-confirmed', hint })
-  const lines = readLines(output)
-  try {
-    const reply = await lines.next(`${question} [y/N] `)
-    if (!/^y(?:es)?$/i.test(reply ?? ''))
-      throw new UsageError('Nothing was changed.', { code: 'not-confirmed', hint })
-  } finally {
-    lines.close()
-  }
+  if (!(await saysYes(readLines(output), question)))
+    throw new UsageError('Nothing was changed.', { code: 'not-confirmed', hint })
 }

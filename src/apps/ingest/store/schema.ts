@@ -84,5 +84,6 @@ export function ingestSchema(dialect: Tx['dialect']): string[][] {
       `CREATE INDEX ingest_shards_page ON ingest_shards(pipeline, state, id) WHERE state <> 'stored'`,
       `CREATE INDEX ingest_shards_settled ON ingest_shards(pipeline, state, settled_at) WHERE settled_at IS NOT NULL`,
     ],
+    [`ALTER TABLE ingest_shards ADD COLUMN shown_at ${w.int}`],
   ]
 }

@@ -208,8 +208,9 @@ export function lostShard({ uri }: Pick<ShardRow, 'uri'>): TidemarkError {
 }
 
 /**
- * One compare-and-swap on token, position and time, which moves the time on: of two who try, one is told at once. A bad
- * one goes on at its position.
+ * One compare-and-swap on token, position and time, which moves the time on: of two who try, one is told at once. Also on
+ * whether it is hidden: another version may have ended, and hidden it, since it was looked at. A bad one goes on at its
+ * position.
  */
 export async function takeShard(
   tx: Tx,
@@ -221,10 +222,10 @@ export async function takeShard(
        takeovers = takeovers + ${row.token === null ? 0 : 1}, is_staged = ?, updated_at = ?, code = NULL, reason = NULL,
        settled_at = NULL
      WHERE pipeline = ? AND id = ? AND state = ? AND ${sameAs(tx, 'token')} AND records = ? AND updated_at = ?
-       AND state IN (${stateList([...statesBefore('take'), ...statesBefore('retry')])})`,
+       AND is_staged = ? AND state IN (${stateList([...statesBefore('take'), ...statesBefore('retry')])})`,
     [
       ...[token, isStaged ? 1 : 0, Math.max(nowMs, row.updated_at + 1), row.pipeline, row.id],
-      ...[row.state, row.token, row.records, row.updated_at],
+      ...[row.state, row.token, row.records, row.updated_at, row.is_staged],
     ],
   )
   if (changed !== 1) throw lostShard(row)
@@ -391,7 +392,7 @@ export async function lockSameVersions(tx: Tx, row: ShardRow, looked: Versions):
   const all = await lockVersions(tx, row)
   const told = (rows: readonly ShardRow[]): string =>
     JSON.stringify(rows.map(({ id, sequencer }) => [id, sequencer]))
-  if (looked.current !== null && told(all) !== told(looked.all)) throw lostShard(row)
+  if (told(all) !== told(looked.all)) throw lostShard(row)
   return { all, current: looked.current }
 }
 
@@ -431,6 +432,36 @@ export async function stageShard(tx: Tx, { pipeline, id }: Pick<ShardRow, 'pipel
   await tx.run(`UPDATE ingest_shards SET is_staged = 1 WHERE pipeline = ? AND id = ?`, [pipeline, id])
 }
 
+/**
+ * In the transaction in which the job of a shard ends. Whoever opens it while that job is there gets no other by its key:
+ * either this sees it open, or he finds the key free. Without a lock: he has the shard's, and waits for the job's.
+ */
+export async function refuseOpen(
+  tx: Tx,
+  { pipeline, id, uri }: Pick<ShardRow, 'pipeline' | 'id' | 'uri'>,
+): Promise<void> {
+  const open = await tx.get(
+    `SELECT 1 AS n FROM ingest_shards WHERE pipeline = ? AND id = ? AND state = 'open'`,
+    [pipeline, id],
+  )
+  if (open) throw lostShard({ uri })
+}
+
+/** In the transaction in which a sweep ends, for the same reason. */
+export async function refuseReplaced(tx: Tx, pipeline: string): Promise<void> {
+  const left = await tx.get(
+    `SELECT 1 AS n FROM ingest_shards WHERE pipeline = ? AND state = 'skipped' AND published > 0 LIMIT 1`,
+    [pipeline],
+  )
+  if (!left) return
+  throw new TidemarkError('Another object was replaced meanwhile.', {
+    // Goes on at once, which costs no try.
+    kind: 'throttled',
+    code: 'replaced-meanwhile',
+    retryAfterMs: 0,
+  })
+}
+
 /** So many records of it have left the index. */
 export async function noteRemoved(
   tx: Tx,
@@ -447,19 +478,20 @@ export const DISPOSED: ReadonlySet<string> = new Set(['done', 'tagged', 'moved',
 /** Of these, and on the way to them: those that are in their store no more, or will not be. */
 export const TAKEN_AWAY: ReadonlySet<string> = new Set(['moving', 'moved', 'deleting', 'deleted'])
 
-/** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. */
-export type Disposed = { how: string; to?: string; version?: string }
+/** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. `shownAtMs`: see ShardRow. */
+export type Disposed = { how: string; to?: string; version?: string; shownAtMs?: number }
 
 /** Where its bytes are is never forgotten, whatever comes after. */
 export async function noteDisposed(
   tx: Tx,
   { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
-  { how, to, version }: Disposed,
+  { how, to, version, shownAtMs }: Disposed,
 ): Promise<void> {
   await tx.run(
     `UPDATE ingest_shards SET disposed = ?, disposed_to = COALESCE(?, disposed_to),
-       disposed_version = COALESCE(?, disposed_version) WHERE pipeline = ? AND id = ?`,
-    [how, to ?? null, version ?? null, pipeline, id],
+       disposed_version = COALESCE(?, disposed_version), shown_at = COALESCE(?, shown_at)
+     WHERE pipeline = ? AND id = ?`,
+    [how, to ?? null, version ?? null, shownAtMs ?? null, pipeline, id],
   )
 }
 

@@ -6,7 +6,9 @@ import type { Tx } from '../../../ledger/contract.ts'
 import type { Grant, IndexWriter } from '../../../search/contract.ts'
 import { SERVICE, streamOf } from '../account.ts'
 import type { Listed } from '../plan.ts'
+import { endOfAccess, type KeptSharing, type KnownFile, newestSharing, UNCONFIRMED } from '../sharing.ts'
 import { wantBelow } from './feeds.ts'
+import type { FileRow } from './file-row.ts'
 import { describeMoved } from './places.ts'
 import { rowsFrom, textsFrom } from './rows.ts'
 
@@ -23,6 +25,8 @@ type AccessRow = {
   expires_at: number | null
   is_folder: number
   fingerprint: string | null
+  serial: number
+  asked_at: number
 }
 
 const FILE_COLUMNS = {
@@ -42,6 +46,7 @@ const FILE_COLUMNS = {
   is_folder: 'bigint',
   resource_key: 'text',
   state: 'text',
+  version_serial: 'bigint',
 } as const
 
 const ACCESS_COLUMNS = {
@@ -53,12 +58,22 @@ const ACCESS_COLUMNS = {
   can_download: 'bigint',
   is_folder: 'bigint',
   fingerprint: 'text',
+  serial: 'bigint',
+  asked_at: 'bigint',
   moved: 'bigint',
+} as const
+
+const SHARING_COLUMNS = {
+  id: 'text',
+  sharing: 'text',
+  sharing_serial: 'bigint',
+  sharing_at: 'bigint',
 } as const
 
 /**
  * Takes in what a page or a change shows: files by their newest look, access of this account. Documents that are in the
- * index already are granted at once; others when they are published.
+ * index already are granted at once; others when they are published. What the look proves of the access of others holds
+ * from here on, before any newer version is read.
  */
 export async function takeIn(
   tx: Tx,
@@ -67,11 +82,13 @@ export async function takeIn(
   listed: readonly Listed[],
 ): Promise<void> {
   if (listed.length === 0) return
-  const files = [...new Map(listed.map((one) => [one.id, one])).values()].sort((a, b) =>
+  const seen = [...new Map(listed.map((one) => [one.id, one])).values()].sort((a, b) =>
     a.id < b.id ? -1 : 1,
   )
-  const ids = JSON.stringify(files.map(({ id }) => id))
-  await putFiles(tx, files)
+  const ids = JSON.stringify(seen.map(({ id }) => id))
+  await putFiles(tx, seen)
+  const known = await putSharing(tx, seen)
+  const files = seen.map((one) => proven(of.account, one, known.get(one.id)))
   const before = new Map(
     (
       await tx.all<AccessRow & { name: string }>(
@@ -89,11 +106,107 @@ export async function takeIn(
     of.account,
     changed.map(({ id }) => id),
   )
+  await endOthers(tx, index, of, known)
+}
+
+/** The account's own look, by what is known of the file: somebody else's may be newer. */
+function proven(account: string, one: Listed, known: KnownFile | undefined): Listed {
+  if (!known) return one
+  const { serial, grant } = one
+  const endsAtMs = endOfAccess(
+    { account, serial, askedAtMs: lookedAtMs(one), endsAtMs: grant.expiresAtMs },
+    known,
+  )
+  return { ...one, grant: { ...grant, expiresAtMs: endsAtMs } }
+}
+
+/** A look that brought the list itself is as new as the list, whether that names the account as it is called here or not. */
+function lookedAtMs({ sharing, askedAtMs }: Listed): number {
+  return sharing?.atMs ?? askedAtMs
+}
+
+/** Keeps the newest lists of permissions, and answers what is known now of each document. The rows are locked. */
+async function putSharing(tx: Tx, files: readonly Listed[]): Promise<Map<string, KnownFile>> {
+  const documents = files.filter(({ isFolder }) => !isFolder)
+  const rows = await tx.all<
+    Pick<FileRow, 'id' | 'owner' | 'version_serial' | 'sharing' | 'sharing_serial' | 'sharing_at'>
+  >(
+    `SELECT id, owner, version_serial, sharing, sharing_serial, sharing_at FROM drive_files
+     WHERE id IN (${textsFrom(tx)})`,
+    [JSON.stringify(documents.map(({ id }) => id))],
+  )
+  const seen = new Map(documents.map((one) => [one.id, one.sharing]))
+  const news: object[] = []
+  const known = new Map<string, KnownFile>()
+  for (const row of rows) {
+    const kept = keptSharing(row)
+    const told = seen.get(row.id)
+    const sharing = told ? newestSharing(kept, told) : kept
+    known.set(row.id, { versionSerial: Number(row.version_serial), owner: row.owner, sharing })
+    if (!sharing || sharing === kept) continue
+    const { serial, atMs, grantees } = sharing
+    news.push({ id: row.id, sharing: JSON.stringify(grantees), sharing_serial: serial, sharing_at: atMs })
+  }
+  if (news.length === 0) return known
+  await tx.run(
+    `UPDATE drive_files SET sharing = given.sharing, sharing_serial = given.sharing_serial,
+       sharing_at = given.sharing_at FROM ${rowsFrom(tx, SHARING_COLUMNS)} WHERE given.id = drive_files.id`,
+    [JSON.stringify(news)],
+  )
+  return known
+}
+
+function keptSharing({
+  sharing,
+  sharing_serial,
+  sharing_at,
+}: Pick<FileRow, 'sharing' | 'sharing_serial' | 'sharing_at'>): KeptSharing | null {
+  if (sharing === null) return null
+  const grantees = JSON.parse(sharing) as KeptSharing['grantees']
+  return { serial: Number(sharing_serial), atMs: Number(sharing_at), grantees }
+}
+
+/** Ends what others have of these documents and is not confirmed any more. It begins anew only by their own looks. */
+async function endOthers(
+  tx: Tx,
+  index: IndexWriter,
+  { account, drive }: AccessOf,
+  known: ReadonlyMap<string, KnownFile>,
+): Promise<void> {
+  const rows = await tx.all<AccessRow>(
+    `SELECT a.* FROM drive_access a JOIN drive_files f ON f.id = a.file
+     WHERE a.file IN (${textsFrom(tx)}) AND NOT (a.account = ? AND a.drive = ?)
+       AND (a.expires_at IS NULL OR a.expires_at <> ${UNCONFIRMED})
+       AND (a.serial < f.version_serial OR a.serial < f.sharing_serial
+         OR (a.serial = f.sharing_serial AND a.asked_at < f.sharing_at))
+     ORDER BY a.file, a.account, a.drive`,
+    [JSON.stringify([...known.keys()]), account, drive],
+  )
+  const ended = new Map<string, string[]>()
+  for (const row of rows) {
+    const was = row.expires_at === null ? null : Number(row.expires_at)
+    const look = {
+      account: row.account,
+      serial: Number(row.serial),
+      askedAtMs: Number(row.asked_at),
+      endsAtMs: was,
+    }
+    const endsAtMs = endOfAccess(look, known.get(row.file)!)
+    if (endsAtMs === was) continue
+    await tx.run(`UPDATE drive_access SET expires_at = ? WHERE account = ? AND drive = ? AND file = ?`, [
+      endsAtMs,
+      row.account,
+      row.drive,
+      row.file,
+    ])
+    ended.getOrInsertComputed(row.account, () => []).push(row.file)
+  }
+  for (const [other, ids] of ended) await grantAgain(tx, index, other, ids)
 }
 
 async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
   const names = Object.keys(FILE_COLUMNS)
-  const told = names.filter((name) => name !== 'id' && name !== 'state')
+  const told = names.filter((name) => !['id', 'state', 'version_serial'].includes(name))
   const rows = files.map((one) => ({
     id: one.id,
     name: one.name,
@@ -111,6 +224,7 @@ async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
     is_folder: one.isFolder ? 1 : 0,
     resource_key: one.resourceKey,
     state: one.isFolder ? 'indexed' : 'waiting',
+    version_serial: one.serial,
   }))
   // Locks every row, also those that have been seen newer.
   await tx.run(
@@ -118,6 +232,8 @@ async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
      SELECT ${names.join(', ')} FROM ${rowsFrom(tx, FILE_COLUMNS)} WHERE true ORDER BY id
      ON CONFLICT (id) DO UPDATE SET ${told.map((name) => `${name} = excluded.${name}`).join(', ')},
        state = CASE WHEN drive_files.version = excluded.version THEN drive_files.state ELSE excluded.state END,
+       version_serial = CASE WHEN drive_files.version = excluded.version THEN drive_files.version_serial
+         ELSE excluded.version_serial END,
        place_stale = CASE WHEN drive_files.published = 1 AND (drive_files.modified_at <> excluded.modified_at
          OR drive_files.owner <> excluded.owner) THEN 1 ELSE drive_files.place_stale END
      WHERE excluded.serial >= drive_files.serial`,
@@ -143,6 +259,8 @@ async function putAccess(
       can_download: one.canDownload ? 1 : 0,
       is_folder: one.isFolder ? 1 : 0,
       fingerprint: one.fingerprint,
+      serial: one.serial,
+      asked_at: lookedAtMs(one),
       moved: isMoved ? 1 : 0,
     }
   })

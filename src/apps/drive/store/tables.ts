@@ -2,6 +2,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Grant } from '../../../search/contract.ts'
+import { UNCONFIRMED } from '../sharing.ts'
 import type { FileRow } from './file-row.ts'
 import { textsFrom } from './rows.ts'
 import { driveSchema, type FeedState, type FileState } from './schema.ts'
@@ -55,6 +56,8 @@ export type FileCount = {
 const FEEDS_MAX = 10_000
 const WAITING_MAX = 200
 const EXPIRED_MAX = 200
+/** Accounts that are asked to look because of one document; others do when it is their time. */
+const LOOKS_MAX = 100
 
 export class DriveTables {
   readonly ledger: Ledger
@@ -144,13 +147,24 @@ export class DriveTables {
     )
   }
 
-  /** Whose time has passed: somebody looks whether they can still be seen in another way. */
+  /** Whose time has passed, and those that are unconfirmed, of feeds in which Google can be asked for them. */
   expired(account: string, nowMs: number): Promise<{ drive: string; file: string }[]> {
     return this.#all(
-      `SELECT drive, file FROM drive_access WHERE account = ? AND expires_at IS NOT NULL AND expires_at <= ?
-       ORDER BY file LIMIT ${EXPIRED_MAX}`,
+      `SELECT a.drive, a.file FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
+       WHERE a.account = ? AND a.expires_at IS NOT NULL AND a.expires_at <= ? AND g.state = 'following'
+       ORDER BY a.file LIMIT ${EXPIRED_MAX}`,
       [account, nowMs],
     )
+  }
+
+  /** Accounts that are to look at a file themselves before they find it, and can. */
+  async unconfirmed(file: string): Promise<string[]> {
+    const rows = await this.#all<{ account: string }>(
+      `SELECT DISTINCT a.account FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
+       WHERE a.file = ? AND a.expires_at = ${UNCONFIRMED} AND g.state = 'following' ORDER BY a.account LIMIT ${LOOKS_MAX}`,
+      [file],
+    )
+    return rows.map(({ account }) => account)
   }
 
   async waitingCount(account: string): Promise<number> {

@@ -91,6 +91,7 @@ export type Grant = {
   via: string
   /** Of the listing that found it: what an older complete listing had and this one has not is swept. */
   generation: number
+  /** 0 where it is kept and lets see nothing for now. */
   expiresAtMs: number | null
 }
 

@@ -126,23 +126,34 @@ export class DriveTables {
     return new Map(rows.map(({ file, fingerprint }) => [file, fingerprint]))
   }
 
-  /** By file: whether it is a folder, and where the account's listing has it. */
+  /** By file: whether it is a folder, where the account's listing has it, and how new that look was. */
   async access(
     account: string,
     drive: string,
     ids: readonly string[],
-  ): Promise<ReadonlyMap<string, { isFolder: boolean; parent: string | null; fingerprint: string | null }>> {
+  ): Promise<
+    ReadonlyMap<
+      string,
+      { isFolder: boolean; parent: string | null; fingerprint: string | null; serial: number }
+    >
+  > {
     const rows = await this.ledger.driver.read((tx) =>
-      tx.all<{ file: string; is_folder: number; parent: string | null; fingerprint: string | null }>(
-        `SELECT file, is_folder, parent, fingerprint FROM drive_access
+      tx.all<{
+        file: string
+        is_folder: number
+        parent: string | null
+        fingerprint: string | null
+        serial: number
+      }>(
+        `SELECT file, is_folder, parent, fingerprint, serial FROM drive_access
          WHERE account = ? AND drive = ? AND file IN (${textsFrom(tx)})`,
         [account, drive, JSON.stringify(ids)],
       ),
     )
     return new Map(
-      rows.map(({ file, is_folder, parent, fingerprint }) => [
+      rows.map(({ file, is_folder, parent, fingerprint, serial }) => [
         file,
-        { isFolder: Boolean(is_folder), parent, fingerprint },
+        { isFolder: Boolean(is_folder), parent, fingerprint, serial: Number(serial) },
       ]),
     )
   }

@@ -10,6 +10,9 @@
  *
  * and no newer list of permissions says that nobody but others may read it. What does not hold is unconfirmed: the access
  * stays, and lets see nothing, until the account's own look proves it anew.
+ *
+ * (What is published of a document while its newer version is still to be read is, besides, only for those who had access
+ * before that version: see grantsOf.)
  */
 import type { Permission } from '../../cloud/drive/client.ts'
 

@@ -12,6 +12,7 @@ import {
 } from './drive-world.suite.ts'
 import { listedOf } from './plan.ts'
 import { takeIn } from './store/access.ts'
+import { publishReading } from './store/documents.ts'
 
 const HOUR_MS = 3_600_000
 const TEAM = 'team@example.com'
@@ -25,6 +26,17 @@ const reader = (email: string) => ({ type: 'user', role: 'reader', email }) as c
 async function found(person: string): Promise<[first: boolean, second: boolean]> {
   const [first, second] = [await world.found(person, 'apples'), await world.found(person, 'pears')]
   return [first.length > 0, second.length > 0]
+}
+
+/** A look of an account's own listing that is taken in, and after which nothing is read yet. */
+async function lookAs(account: string): Promise<void> {
+  const { client } = await world.kinds.accounts.get(account)
+  const askedAtMs = world.clock.now()
+  const { files } = await client.list({ driveId: undefined })
+  const by = { account, askedAtMs, nowMs: world.clock.now(), drive: undefined }
+  const listed = files.map((file) => listedOf(file, by))
+  const of = { account, drive: '', generation: 1 }
+  await world.ledger.transaction((tx) => takeIn(tx, world.search, of, listed))
 }
 
 for (const database of DATABASES)
@@ -201,6 +213,55 @@ for (const database of DATABASES)
       await world.engine.pause('stream', streamOf(BOB))
       await world.sync(ANN)
       assert.deepEqual(await found(BOB), [false, false])
+    })
+
+    test('who is given a document after something was taken out of it never finds what was there before', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      await world.sync()
+      drive.edit(id, 'pears')
+      drive.share(id, reader(BOB))
+      for (const person of [ANN, BOB]) await lookAs(person)
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [true, false],
+          [false, false],
+        ],
+      )
+      await world.sync()
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [false, true],
+          [false, true],
+        ],
+      )
+    })
+
+    test('where the new version cannot be read, who was given it since finds its name, and nobody what was there before', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      await world.sync()
+      drive.edit(id, 'pears')
+      await lookAs(ANN)
+      const { version } = (await world.tables.file(id))!
+      const failed = { version, unread: { code: 'failed', reason: 'it breaks off' }, hasFailed: true }
+      const publish = () => world.ledger.transaction((tx) => publishReading(tx, world.search, id, failed))
+      await publish()
+      assert.deepEqual(await found(ANN), [true, false])
+      drive.share(id, reader(BOB))
+      await lookAs(BOB)
+      assert.deepEqual(await found(BOB), [false, false])
+      await publish()
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [false, false],
+          [false, false],
+        ],
+      )
+      assert.deepEqual(await world.found(BOB, 'plan'), ['Plan.txt'])
     })
 
     test('in a shared drive, where nobody is told who may read, a member finds a new version after a look of their own', async () => {

@@ -27,6 +27,8 @@ type AccessRow = {
   fingerprint: string | null
   serial: number
   asked_at: number
+  /** Of the first own look since the access was confirmed without a break. */
+  since_serial: number
 }
 
 const FILE_COLUMNS = {
@@ -60,6 +62,7 @@ const ACCESS_COLUMNS = {
   fingerprint: 'text',
   serial: 'bigint',
   asked_at: 'bigint',
+  since_serial: 'bigint',
   moved: 'bigint',
 } as const
 
@@ -109,15 +112,21 @@ export async function takeIn(
   await endOthers(tx, index, of, known)
 }
 
+type StoredFile = KnownFile & { staleSerial: number | null }
+
+/** `sinceSerial`: where the access begins with this look. Whether that was before what is stale, a late look cannot tell. */
+type Proven = Listed & { sinceSerial: number }
+
 /** The account's own look, by what is known of the file: somebody else's may be newer. */
-function proven(account: string, one: Listed, known: KnownFile | undefined): Listed {
-  if (!known) return one
+function proven(account: string, one: Listed, known: StoredFile | undefined): Proven {
+  if (!known) return { ...one, sinceSerial: one.serial }
   const { serial, grant } = one
   const endsAtMs = endOfAccess(
     { account, serial, askedAtMs: lookedAtMs(one), endsAtMs: grant.expiresAtMs },
     known,
   )
-  return { ...one, grant: { ...grant, expiresAtMs: endsAtMs } }
+  const sinceSerial = Math.max(serial, known.staleSerial ?? 0)
+  return { ...one, grant: { ...grant, expiresAtMs: endsAtMs }, sinceSerial }
 }
 
 /** A look that brought the list itself is as new as the list, whether that names the account as it is called here or not. */
@@ -125,24 +134,28 @@ function lookedAtMs({ sharing, askedAtMs }: Listed): number {
   return sharing?.atMs ?? askedAtMs
 }
 
+type SharingColumns = Pick<FileRow, 'sharing' | 'sharing_serial' | 'sharing_at'>
+
 /** Keeps the newest lists of permissions, and answers what is known now of each document. The rows are locked. */
-async function putSharing(tx: Tx, files: readonly Listed[]): Promise<Map<string, KnownFile>> {
+async function putSharing(tx: Tx, files: readonly Listed[]): Promise<Map<string, StoredFile>> {
   const documents = files.filter(({ isFolder }) => !isFolder)
   const rows = await tx.all<
-    Pick<FileRow, 'id' | 'owner' | 'version_serial' | 'sharing' | 'sharing_serial' | 'sharing_at'>
+    Pick<FileRow, 'id' | 'owner' | 'version_serial' | 'stale_serial' | keyof SharingColumns>
   >(
-    `SELECT id, owner, version_serial, sharing, sharing_serial, sharing_at FROM drive_files
+    `SELECT id, owner, version_serial, stale_serial, sharing, sharing_serial, sharing_at FROM drive_files
      WHERE id IN (${textsFrom(tx)})`,
     [JSON.stringify(documents.map(({ id }) => id))],
   )
   const seen = new Map(documents.map((one) => [one.id, one.sharing]))
   const news: object[] = []
-  const known = new Map<string, KnownFile>()
+  const known = new Map<string, StoredFile>()
   for (const row of rows) {
     const kept = keptSharing(row)
     const told = seen.get(row.id)
     const sharing = told ? newestSharing(kept, told) : kept
-    known.set(row.id, { versionSerial: Number(row.version_serial), owner: row.owner, sharing })
+    const staleSerial = row.stale_serial === null ? null : Number(row.stale_serial)
+    const versionSerial = Number(row.version_serial)
+    known.set(row.id, { versionSerial, staleSerial, owner: row.owner, sharing })
     if (!sharing || sharing === kept) continue
     const { serial, atMs, grantees } = sharing
     news.push({ id: row.id, sharing: JSON.stringify(grantees), sharing_serial: serial, sharing_at: atMs })
@@ -156,11 +169,7 @@ async function putSharing(tx: Tx, files: readonly Listed[]): Promise<Map<string,
   return known
 }
 
-function keptSharing({
-  sharing,
-  sharing_serial,
-  sharing_at,
-}: Pick<FileRow, 'sharing' | 'sharing_serial' | 'sharing_at'>): KeptSharing | null {
+function keptSharing({ sharing, sharing_serial, sharing_at }: SharingColumns): KeptSharing | null {
   if (sharing === null) return null
   const grantees = JSON.parse(sharing) as KeptSharing['grantees']
   return { serial: Number(sharing_serial), atMs: Number(sharing_at), grantees }
@@ -234,6 +243,8 @@ async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
        state = CASE WHEN drive_files.version = excluded.version THEN drive_files.state ELSE excluded.state END,
        version_serial = CASE WHEN drive_files.version = excluded.version THEN drive_files.version_serial
          ELSE excluded.version_serial END,
+       stale_serial = CASE WHEN drive_files.published = 1 AND drive_files.version <> excluded.version
+         THEN COALESCE(drive_files.stale_serial, excluded.serial) ELSE drive_files.stale_serial END,
        place_stale = CASE WHEN drive_files.published = 1 AND (drive_files.modified_at <> excluded.modified_at
          OR drive_files.owner <> excluded.owner) THEN 1 ELSE drive_files.place_stale END
      WHERE excluded.serial >= drive_files.serial`,
@@ -244,7 +255,7 @@ async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
 async function putAccess(
   tx: Tx,
   { account, drive, generation }: AccessOf & { generation: number },
-  files: readonly Listed[],
+  files: readonly Proven[],
   before: ReadonlyMap<string, AccessRow & { name: string }>,
 ): Promise<void> {
   const rows = files.map((one) => {
@@ -261,16 +272,19 @@ async function putAccess(
       fingerprint: one.fingerprint,
       serial: one.serial,
       asked_at: lookedAtMs(one),
+      since_serial: one.sinceSerial,
       moved: isMoved ? 1 : 0,
     }
   })
   const names = Object.keys(ACCESS_COLUMNS)
-  const kept = names.filter((name) => name !== 'file' && name !== 'moved')
+  const kept = names.filter((name) => !['file', 'moved', 'since_serial'].includes(name))
   await tx.run(
     `INSERT INTO drive_access(account, drive, generation, ${names.join(', ')})
      SELECT ?, ?, CAST(? AS BIGINT), ${names.join(', ')} FROM ${rowsFrom(tx, ACCESS_COLUMNS)} WHERE true
      ON CONFLICT (account, drive, file) DO UPDATE SET generation = excluded.generation,
        ${kept.map((name) => `${name} = excluded.${name}`).join(', ')},
+       since_serial = CASE WHEN drive_access.expires_at <= excluded.asked_at THEN excluded.since_serial
+         ELSE drive_access.since_serial END,
        moved = CASE WHEN excluded.moved = 1 THEN 1 ELSE drive_access.moved END`,
     [account, drive, generation, JSON.stringify(rows)],
   )
@@ -314,20 +328,26 @@ async function grantAgain(
   await describeMoved(tx, index, there)
 }
 
-/** By file and account: what all of the account's listings together prove. */
+/**
+ * By file and account: what all of the account's listings together prove. While a newer version is still to be read, what
+ * is published is only for those who had access before it: others were never let see it.
+ */
 export async function grantsOf(
   tx: Tx,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, ReadonlyMap<string, Grant>>> {
-  const rows = await tx.all<AccessRow>(
-    `SELECT * FROM drive_access WHERE file IN (${textsFrom(tx)}) ORDER BY file, account, drive`,
+  const rows = await tx.all<AccessRow & { is_early: number }>(
+    `SELECT a.*, CASE WHEN a.since_serial >= f.stale_serial THEN 1 ELSE 0 END AS is_early
+     FROM drive_access a JOIN drive_files f ON f.id = a.file
+     WHERE a.file IN (${textsFrom(tx)}) ORDER BY a.file, a.account, a.drive`,
     [JSON.stringify(ids)],
   )
   const grants = new Map<string, Map<string, Grant>>()
   for (const row of rows) {
     const byAccount = grants.getOrInsertComputed(row.file, () => new Map())
     const known = byAccount.get(row.account)
-    byAccount.set(row.account, known ? joined(known, grantOfRow(row)) : grantOfRow(row))
+    const grant = row.is_early ? { ...grantOfRow(row), expiresAtMs: UNCONFIRMED } : grantOfRow(row)
+    byAccount.set(row.account, known ? joined(known, grant) : grant)
   }
   return grants
 }

@@ -28,6 +28,8 @@ export type FileRow = {
   place: string
   place_stale: number
   version_serial: number
+  /** The counter at which it was first seen that what is published is not the present version; null while it is. */
+  stale_serial: number | null
   /** The grantees of the newest list of permissions, as JSON; null where nobody was told one. */
   sharing: string | null
   sharing_serial: number | null

@@ -59,7 +59,9 @@ export function driveSchema(dialect: Tx['dialect']): string[][] {
       `ALTER TABLE drive_files ADD COLUMN sharing TEXT`,
       `ALTER TABLE drive_files ADD COLUMN sharing_serial ${int}`,
       `ALTER TABLE drive_files ADD COLUMN sharing_at ${int}`,
+      `ALTER TABLE drive_files ADD COLUMN stale_serial ${int}`,
       `ALTER TABLE drive_access ADD COLUMN serial ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE drive_access ADD COLUMN since_serial ${int} NOT NULL DEFAULT 0`,
       `ALTER TABLE drive_access ADD COLUMN asked_at ${int} NOT NULL DEFAULT 0`,
     ],
   ]

@@ -66,6 +66,8 @@ const ACCESS_COLUMNS = {
   moved: 'bigint',
 } as const
 
+const END_COLUMNS = { account: 'text', drive: 'text', file: 'text', expires_at: 'bigint' } as const
+
 const SHARING_COLUMNS = {
   id: 'text',
   sharing: 'text',
@@ -191,7 +193,8 @@ async function endOthers(
      ORDER BY a.file, a.account, a.drive`,
     [JSON.stringify([...known.keys()]), account, drive],
   )
-  const ended = new Map<string, string[]>()
+  const ends: object[] = []
+  const ended = new Map<string, Set<string>>()
   for (const row of rows) {
     const was = row.expires_at === null ? null : Number(row.expires_at)
     const look = {
@@ -202,15 +205,26 @@ async function endOthers(
     }
     const endsAtMs = endOfAccess(look, known.get(row.file)!)
     if (endsAtMs === was) continue
-    await tx.run(`UPDATE drive_access SET expires_at = ? WHERE account = ? AND drive = ? AND file = ?`, [
-      endsAtMs,
-      row.account,
-      row.drive,
-      row.file,
-    ])
-    ended.getOrInsertComputed(row.account, () => []).push(row.file)
+    ends.push({ account: row.account, drive: row.drive, file: row.file, expires_at: endsAtMs })
+    ended.getOrInsertComputed(row.file, () => new Set()).add(row.account)
   }
-  for (const [other, ids] of ended) await grantAgain(tx, index, other, ids)
+  if (ends.length === 0) return
+  await tx.run(
+    `UPDATE drive_access SET expires_at = given.expires_at FROM ${rowsFrom(tx, END_COLUMNS)}
+     WHERE given.account = drive_access.account AND given.drive = drive_access.drive
+       AND given.file = drive_access.file`,
+    [JSON.stringify(ends)],
+  )
+  // An account may see the document in another feed as well.
+  const left = await grantsOf(tx, [...ended.keys()])
+  const inIndex = [...ended].flatMap(([ref, accounts]) =>
+    [...accounts].map((other) => ({
+      ref,
+      principal: streamOf(other),
+      expiresAtMs: left.get(ref)!.get(other)!.expiresAtMs,
+    })),
+  )
+  await index.expire(tx, SERVICE, inIndex)
 }
 
 async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {

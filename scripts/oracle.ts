@@ -8,7 +8,7 @@
  *
  * `npm run oracle -- drive [--histories 100] [--seed N] [--acts 40] [--db sqlite|postgres] [--kills]`: the proof of access
  * to Google Drives (src/apps/drive/access-oracle.suite.ts). Random histories of sharing under faults; after each sync
- * everybody finds exactly what Drive lets them find. With `--kills` processes that sync are killed before each; how many
+ * everybody finds exactly what Drive lets them find, and at no moment a text that Drive never let them find. With `--kills` processes that sync are killed before each; how many
  * of them were at work is told at the end, and where not one was, the run has shown nothing and fails.
  *
  * `npm run oracle -- ingest [--histories 100] [--minutes N] [--at-once 4] [--seed N] [--acts 20] [--db sqlite|postgres]
@@ -151,10 +151,11 @@ async function driveAll(): Promise<number> {
   const beganMs = systemClock.monotonicMs()
   const killed = { working: 0, waiting: 0, idle: 0, ended: 0 }
   let failed = 0
+  let moments = 0
   say(`${histories} histories of sharing from seed ${first} on ${database}`)
   for (let seed = first; seed < first + histories; seed++) {
     const own = database === 'postgres' ? await freshDatabase() : undefined
-    const { wrong, kills } = await runSharingHistory(seed, {
+    const { wrong, kills, ...looked } = await runSharingHistory(seed, {
       acts: acts * 2,
       syncEvery: SYNC_EVERY,
       faults: seed % 2 === 1,
@@ -162,14 +163,15 @@ async function driveAll(): Promise<number> {
       ...(values.kills && { kills: KILLS }),
     })
     await own?.drop()
+    moments += looked.moments
     for (const what of ['working', 'waiting', 'idle', 'ended'] as const) killed[what] += kills[what]
-    if ((seed - first + 1) % DRIVE_SAID_EVERY === 0) say(JSON.stringify({ seed, failed, killed }))
+    if ((seed - first + 1) % DRIVE_SAID_EVERY === 0) say(JSON.stringify({ seed, failed, moments, killed }))
     if (wrong === undefined) continue
     failed += 1
     say(wrong)
   }
   const tookSeconds = Math.round((systemClock.monotonicMs() - beganMs) / 1000)
-  say(JSON.stringify({ histories, failed, seconds: tookSeconds, ...(values.kills && { killed }) }))
+  say(JSON.stringify({ histories, failed, moments, seconds: tookSeconds, ...(values.kills && { killed }) }))
   return values.kills && killed.working === 0 ? Math.max(failed, 1) : failed
 }
 

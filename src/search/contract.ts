@@ -91,8 +91,11 @@ export type Grant = {
   via: string
   /** Of the listing that found it: what an older complete listing had and this one has not is swept. */
   generation: number
+  /** 0 where it is kept and lets see nothing for now. */
   expiresAtMs: number | null
 }
+
+export type AccessEnd = { ref: string; principal: string; expiresAtMs: number | null }
 
 /** All documents of a source whose refs begin with the prefix, which is not empty and whose last character is ASCII. */
 export type RefRange = { source: string; prefix: string }
@@ -119,6 +122,8 @@ export interface IndexWriter {
   /** What is told of it has changed (its name, its place), but not its bytes. False where it is not there. */
   describe(tx: Tx, document: Omit<NewDocument, 'content' | 'unread'>): Promise<boolean>
   grant(tx: Tx, document: DocumentRef, principal: string, grant: Grant): Promise<void>
+  /** When accesses end that are there; of others nothing happens. Many in few statements. */
+  expire(tx: Tx, source: string, ends: readonly AccessEnd[]): Promise<void>
   /** Takes an access away, and that to the parts of the document; with the last one the document goes. */
   revoke(tx: Tx, document: DocumentRef, principal: string): Promise<void>
   /** Of a principal, all access within a source that an older listing found; answers how many. */

@@ -33,6 +33,7 @@ export async function followChanges(
   const followed: Followed = { changes: 0, isAboutDrives: false }
   let token = feed.token!
   for (let pages = 0; pages < PAGES_MAX; pages++) {
+    const askedAtMs = kinds.clock.now()
     const page = await client
       .changes({ driveId: feed.drive || undefined, token, signal: job.signal })
       .catch((error: unknown) => {
@@ -50,7 +51,7 @@ export async function followChanges(
     }
     const { changes, nextToken, isLast } = page
     if (changes.length > 0 || nextToken !== token)
-      await takeInChanges(kinds, job, feed, { changes, nextToken })
+      await takeInChanges(kinds, job, feed, { changes, nextToken, askedAtMs })
     followed.changes += changes.length
     followed.isAboutDrives ||= changes.some(({ changeType }) => changeType === 'drive')
     job.progress({ done: followed.changes, unit: 'items', label: `${followed.changes} changes` })
@@ -64,7 +65,7 @@ async function takeInChanges(
   kinds: DriveKinds,
   job: RunContext<AccountPayload>,
   feed: FeedRow,
-  { changes, nextToken }: { changes: readonly Change[]; nextToken: string },
+  { changes, nextToken, askedAtMs }: { changes: readonly Change[]; nextToken: string; askedAtMs: number },
 ): Promise<void> {
   const { account, drive } = feed
   const { gone, files, inDomain } = await sorted(kinds, job, feed, changes)
@@ -84,9 +85,9 @@ async function takeInChanges(
   ]
   const isBelowOther =
     news.isTooDeep || others.length > 0 || inDomain.some(({ mimeType }) => mimeType === FOLDER)
-  const found = await readPage(kinds, feed, [...files, ...news.files], 'news')
+  const found = await readPage(kinds, feed, [...files, ...news.files], { segment: 'news', askedAtMs })
   const domainFeed = { account, drive: DOMAIN, name: '' }
-  const foundInDomain = await readPage(kinds, domainFeed, inDomain, 'news')
+  const foundInDomain = await readPage(kinds, domainFeed, inDomain, { segment: 'news', askedAtMs })
   const domain = drive === '' ? await kinds.tables.feed(account, DOMAIN) : undefined
   const stream = await kinds.tables.ledger.stream(job.stream!)
   const from = Number(stream.tail_at)
@@ -306,7 +307,12 @@ type Known = { isFolder: boolean; parent: string | null; fingerprint: string | n
 
 function isFolderOther(feed: FeedRow, file: DriveFile, known: Known | undefined): boolean {
   if (file.mimeType !== FOLDER || !known) return false
-  const { parent, fingerprint } = listedOf(file, { account: feed.account, nowMs: 0, drive: undefined })
+  const { parent, fingerprint } = listedOf(file, {
+    account: feed.account,
+    askedAtMs: 0,
+    nowMs: 0,
+    drive: undefined,
+  })
   return known.parent !== parent || known.fingerprint !== fingerprint
 }
 

@@ -1,5 +1,5 @@
 /**
- * Access whose time has passed: the index hides it by itself. Whether the account sees the file in another way (a group, a
+ * Access whose time has passed, or that is unconfirmed (sharing.ts): the index hides it by itself. Whether the account sees the file in another way (a group, a
  * folder) only Google can tell: it is asked, and the row goes or stays accordingly.
  */
 import { asTidemarkError } from '../../base/errors.ts'
@@ -35,6 +35,7 @@ async function checkOne(
   const { account, drive } = feed
   const { client } = await kinds.accounts.get(account)
   const index = await kinds.index()
+  const askedAtMs = kinds.clock.now()
   const file = await client.file(id, { signal: job.signal }).catch((thrown: unknown) => {
     if (asTidemarkError(thrown).kind !== 'gone') throw thrown
     return undefined
@@ -43,7 +44,9 @@ async function checkOne(
   await job.commit({
     effects: async (tx) => {
       if (file && place) {
-        const listed = listedOf(file, { account, nowMs: kinds.clock.now(), drive: undefined })
+        const { driveId } = corpusOf(place)
+        const of = driveId === undefined ? undefined : { id: driveId, name: place.name }
+        const listed = listedOf(file, { account, askedAtMs, nowMs: kinds.clock.now(), drive: of })
         const generation = Number(place.generation)
         await takeIn(tx, index, { account, drive: place.drive, generation }, [listed])
         if (place.drive === drive) return

@@ -42,7 +42,7 @@ async function isOther(kinds: DriveKinds, job: RunContext<AccountPayload>, feed:
     // What is missing says nothing then; the next look may tell.
     if (page.isIncomplete) return false
     for (const file of page.files) {
-      const { id, fingerprint } = listedOf(file, { account, nowMs: 0, drive: undefined })
+      const { id, fingerprint } = listedOf(file, { account, askedAtMs: 0, nowMs: 0, drive: undefined })
       if (known.get(id) !== fingerprint) return true
       seen += 1
     }

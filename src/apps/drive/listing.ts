@@ -90,6 +90,7 @@ async function listPages(
     if (state.pages >= PAGES_MAX) {
       throw new TidemarkError(`the listing has more than ${PAGES_MAX} pages`, { kind: 'permanent' })
     }
+    const askedAtMs = kinds.clock.now()
     const page = await client
       .list({
         ...corpusOf(feed),
@@ -104,7 +105,7 @@ async function listPages(
       Object.assign(state, { pageToken: null, pages: 0, restarts: state.restarts + 1 })
       continue
     }
-    const found = await readPage(kinds, feed, page.files, job.segment!)
+    const found = await readPage(kinds, feed, page.files, { segment: job.segment!, askedAtMs })
     state.pages += 1
     state.listed += found.count
     state.pageToken = page.nextPageToken ?? null

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { type DriveFile, FOLDER, type Permission, SHORTCUT } from '../../cloud/drive/client.ts'
 import type { Grant } from '../../search/contract.ts'
 import { documentType } from '../../search/document-type.ts'
+import { granteesOf, type Sharing } from './sharing.ts'
 
 /** A file as an account's own listing tells of it. */
 export type Listed = {
@@ -31,6 +32,10 @@ export type Listed = {
   parent: string | null
   grant: Pick<Grant, 'kind' | 'via' | 'expiresAtMs'>
   canDownload: boolean
+  /** The list was as it says, and the file listed for the account, at this time or later. */
+  askedAtMs: number
+  /** Null where the account is not told all permissions. */
+  sharing: Sharing | null
 }
 
 /** Written together: each may change who sees a document, and have its words written anew. */
@@ -54,7 +59,13 @@ export function partsOf<T extends Pick<Listed, 'sizeBytes'>>(files: readonly T[]
   return parts
 }
 
-export type ListedBy = { account: string; nowMs: number; drive: { id: string; name: string } | undefined }
+/** `askedAtMs`: before Google was asked. `nowMs`: after it answered. */
+export type ListedBy = {
+  account: string
+  askedAtMs: number
+  nowMs: number
+  drive: { id: string; name: string } | undefined
+}
 
 export function listedOf(file: DriveFile, by: ListedBy): Listed {
   const isFolder = file.mimeType === FOLDER
@@ -80,7 +91,15 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     parent: file.parents[0] ?? null,
     grant: grantOf(file, by),
     canDownload: file.capabilities.canDownload ?? true,
+    askedAtMs: by.askedAtMs,
+    sharing: sharingOf(file, by),
   }
+}
+
+function sharingOf({ mimeType, version, permissions }: DriveFile, by: ListedBy): Sharing | null {
+  if (!permissions || mimeType === FOLDER) return null
+  const { askedAtMs, nowMs } = by
+  return { serial: version, askedAtMs, atMs: nowMs, grantees: granteesOf(permissions) }
 }
 
 /** Whoever opens a shortcut wants what it leads to; whether they see that is Drive's decision. */

@@ -10,8 +10,8 @@ import type { Sim } from '../../sim/start.ts'
 type World = Sim['drive']['world']
 type Item = ReturnType<World['item']>
 
-/** `untold`: only a listing finds it. `aheadMs`: so much later, for who has the clock. */
-export type Act = { text: string; untold?: boolean; aheadMs?: number }
+/** `untold`: only a listing finds it. `aheadMs`: so much later, for who has the clock. `id`: what it happened to. */
+export type Act = { text: string; untold?: boolean; aheadMs?: number; id?: string }
 
 export type HistoryPlace = {
   world: World
@@ -42,7 +42,7 @@ export function actOnce(place: HistoryPlace, n: number): Act {
   return { text: 'nothing' }
 }
 
-function pick<T>(random: Random, list: readonly T[]): T {
+export function pick<T>(random: Random, list: readonly T[]): T {
   return list[Math.floor(random() * list.length)]!
 }
 
@@ -125,7 +125,19 @@ const unshare: MakeAct = (place) => {
   // A drive without an organizer has nobody who could look after it.
   if (item.isRoot && given.role === 'organizer') return undefined
   world.unshare(item.id, given.id)
-  return { text: `${item.name} is taken from ${given.email ?? given.domain ?? 'anyone'}` }
+  return { text: `${item.name} is taken from ${given.email ?? given.domain ?? 'anyone'}`, id: item.id }
+}
+
+/** Taken from somebody, and changed before anybody has looked: the document itself, or one that lies below. */
+const unshareAndEdit: MakeAct = (place, n) => {
+  const unshared = unshare(place, n)
+  if (!unshared?.id) return unshared
+  const below = (item: Item): boolean =>
+    item.id === unshared.id || (item.parent !== undefined && below(item.parent))
+  const item = pickItem(place, (one) => one.content !== undefined && below(one))
+  if (!item) return unshared
+  place.world.edit(item.id, `Words number ${n}, written behind a closed door`)
+  return { ...unshared, text: `${unshared.text}, and then ${item.name} is edited` }
 }
 
 const limit: MakeAct = (place) => {
@@ -199,8 +211,8 @@ const wait: MakeAct = () => ({ text: 'two hours pass', untold: true, aheadMs: 2 
 /** What is done often stands here several times. */
 const ACTS: readonly MakeAct[] = [
   ...[create, create, create, create, create, makeFolder, makeFolder, makeShortcut],
-  ...[share, share, share, share, share, unshare, unshare, unshare, limit, move, move],
-  ...[trash, untrash, remove, edit, rename, regroup, look, wait],
+  ...[share, share, share, share, share, unshare, unshareAndEdit, unshareAndEdit, limit, move, move],
+  ...[trash, untrash, remove, edit, edit, rename, regroup, look, wait],
 ]
 
 function pickItem({ world, random }: HistoryPlace, is: (item: Item) => boolean): Item | undefined {

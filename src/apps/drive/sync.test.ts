@@ -3,6 +3,7 @@ import { afterEach, describe, test } from 'node:test'
 import { TidemarkError } from '../../base/errors.ts'
 import * as hostile from '../../sim/documents/hostile.ts'
 import { png } from '../../sim/documents/plain.ts'
+import { SERVICE, streamOf } from './account.ts'
 import {
   ANN,
   BOB,
@@ -265,6 +266,38 @@ describe('a document that several see', () => {
     await world.sync()
     assert.deepEqual(await world.seen(ANN), [])
     assert.equal(await world.tables.file(one.id), undefined)
+  })
+})
+
+describe('comments on a Google Doc', () => {
+  test('are found by nobody, though its owner, who exports it for all, is given them', async () => {
+    const drive = await start({ users: [ANN, BOB, CAT] })
+    const { id } = drive.create({ name: 'Offer', by: ANN, mimeType: DOC, content: 'The offer stands.' })
+    drive.comment(id, 'Much too high, says the board', ANN)
+    drive.share(id, reader(BOB))
+    drive.share(id, { type: 'user', role: 'commenter', email: CAT })
+    const { client } = await world.kinds.accounts.get(ANN)
+    const page = await client.export(id, 'text/html', { bytesMax: 1e6 })
+    assert.match(Buffer.from(page).toString(), /says the board/)
+    const bobs = await (await world.kinds.accounts.get(BOB)).client.export(id, 'text/html', { bytesMax: 1e6 })
+    assert.doesNotMatch(Buffer.from(bobs).toString(), /says the board/)
+    await world.sync()
+    for (const person of [ANN, BOB, CAT]) {
+      assert.deepEqual(await world.found(person, 'offer stands'), ['Offer'])
+      assert.deepEqual(await world.found(person, 'board'), [])
+      const principals = [streamOf(person)]
+      const found = await world.search.find({ source: SERVICE, ref: id }, { principals })
+      const read = await world.search.read(found!, { principals })
+      assert.deepEqual(
+        read?.chunks.map(({ text }) => text),
+        ['The offer stands.'],
+      )
+      assert.deepEqual(await world.search.suggest('boar', { principals }, 5), [])
+    }
+    // A comment that is added later is no new version either.
+    drive.comment(id, 'Agreed by the treasurer', CAT)
+    await world.relist()
+    assert.deepEqual(await world.found(BOB, 'treasurer'), [])
   })
 })
 

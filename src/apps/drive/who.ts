@@ -1,5 +1,6 @@
 /** Who can find a file, and through what: what each account's own listing shows. */
 import type { Grant } from '../../search/contract.ts'
+import { UNCONFIRMED } from './sharing.ts'
 import { grantsOf } from './store/access.ts'
 import type { DriveTables } from './store/tables.ts'
 
@@ -13,14 +14,10 @@ export async function whoSees(tables: DriveTables, id: string): Promise<WhoSees 
   const file = await tables.file(id)
   if (!file) return undefined
   const grants = await tables.ledger.driver.read((tx) => grantsOf(tx, [id]))
+  const confirmed = [...(grants.get(id) ?? [])].filter(([, { expiresAtMs }]) => expiresAtMs !== UNCONFIRMED)
   return {
     id,
     name: file.name,
-    people: [...(grants.get(id) ?? [])].map(([account, { kind, via, expiresAtMs }]) => ({
-      account,
-      kind,
-      via,
-      expiresAtMs,
-    })),
+    people: confirmed.map(([account, { kind, via, expiresAtMs }]) => ({ account, kind, via, expiresAtMs })),
   }
 }

@@ -42,6 +42,8 @@ export const permissionSchema = z.object({
   allowFileDiscovery: z.boolean().optional(),
   expirationTime: timeMs.optional(),
   deleted: z.boolean().optional(),
+  /** Of a permission for something else than the document: its name, or what was published of it. */
+  view: z.string().optional(),
   permissionDetails: z
     .array(
       z.object({
@@ -144,5 +146,5 @@ export const FILE_FIELDS = [
   'owners(displayName,emailAddress),lastModifyingUser(displayName,emailAddress),webViewLink,ownedByMe',
   'inheritedPermissionsDisabled,resourceKey,capabilities(canDownload,canEdit,canComment,canListChildren)',
   'shortcutDetails(targetId,targetMimeType,targetResourceKey)',
-  'permissions(id,type,role,emailAddress,domain,allowFileDiscovery,expirationTime,deleted,permissionDetails)',
+  'permissions(id,type,role,emailAddress,domain,allowFileDiscovery,expirationTime,deleted,view,permissionDetails)',
 ].join(',')

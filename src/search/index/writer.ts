@@ -8,6 +8,7 @@
 import { TidemarkError } from '../../base/errors.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type {
+  AccessEnd,
   AppendOptions,
   Content,
   ContentToEmbed,
@@ -100,6 +101,24 @@ export class Writer implements IndexWriter {
          generation = excluded.generation, kind = excluded.kind, via = excluded.via`,
       [principalId, row.id, grant.expiresAtMs, grant.generation, grant.kind, grant.via],
     )
+  }
+
+  async expire(tx: Tx, source: string, ends: readonly AccessEnd[]): Promise<void> {
+    this.#assertPrepared()
+    const rows =
+      tx.dialect === 'postgres'
+        ? `jsonb_to_recordset(?::jsonb) AS given(ref text, principal text, "expiresAtMs" bigint)`
+        : `(SELECT json_extract(value, '$.ref') AS ref, json_extract(value, '$.principal') AS principal,
+             json_extract(value, '$.expiresAtMs') AS "expiresAtMs" FROM json_each(?)) AS given`
+    for (let from = 0; from < ends.length; from += REFS_MAX) {
+      await tx.run(
+        `UPDATE search_access SET expires_at = given."expiresAtMs" FROM ${rows}
+         JOIN search_principals p ON p.name = given.principal
+         JOIN search_documents d ON d.source = ? AND d.ref = given.ref
+         WHERE search_access.principal_id = p.id AND search_access.doc_id = d.id`,
+        [JSON.stringify(ends.slice(from, from + REFS_MAX)), source],
+      )
+    }
   }
 
   async revoke(tx: Tx, document: DocumentRef, principal: string): Promise<void> {

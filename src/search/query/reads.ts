@@ -172,11 +172,12 @@ export async function readCoverage(
 
 type WhoRow = { principal: string; kind: Grant['kind']; via: string; expires_at: number | null }
 
-/** For admins: no reader is asked for. */
+/** For admins: no reader is asked for. What lets see nothing for now is left out. */
 export async function whoCanSee(tx: Tx, _dialect: IndexDialect, id: number) {
   const rows = await tx.all<WhoRow>(
     `SELECT p.name AS principal, a.kind, a.via, a.expires_at FROM search_access a
-     JOIN search_principals p ON p.id = a.principal_id WHERE a.doc_id = ? ORDER BY p.name LIMIT ${GRANTS_MAX}`,
+     JOIN search_principals p ON p.id = a.principal_id WHERE a.doc_id = ? AND (a.expires_at IS NULL OR a.expires_at <> 0)
+     ORDER BY p.name LIMIT ${GRANTS_MAX}`,
     [id],
   )
   return rows.map(({ principal, kind, via, expires_at }) => ({

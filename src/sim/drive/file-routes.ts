@@ -198,7 +198,7 @@ function exportFile(context: RouteContext): SimAnswer {
   const to = context.call.query.get('mimeType')
   if (to === null) throw badRequest('Required parameter: mimeType', 'required')
   if (item.copyNeedsWriter) demand(isAtLeast(access.role, 'writer'), 'cannotDownloadFile')
-  const body = exportItem(item, to)
+  const body = exportItem(item, to, { withComments: isAtLeast(access.role, 'commenter') })
   context.counts.noteExport(item.id)
   return { status: 200, headers: { 'content-type': exportType(to) }, body }
 }

@@ -74,6 +74,8 @@ export type Item = {
   resourceKey: string | undefined
   writersCanShare: boolean
   copyNeedsWriter: boolean
+  /** Of a native document, in their order; not for those who may only read it. */
+  comments: string[]
 }
 
 export function isFolder({ mimeType }: Pick<Item, 'mimeType'>): boolean {

@@ -48,12 +48,15 @@ export function exportFormats(mimeType: string): string[] {
   return Object.keys(conversions[mimeType] ?? {})
 }
 
-export function exportItem(item: Item, to: string): Buffer {
+/** Comments come with a page, behind the text, for whoever may see them. */
+export function exportItem(item: Item, to: string, { withComments }: { withComments: boolean }): Buffer {
   const known = isNative(item) ? conversions[item.mimeType] : undefined
   if (!known) throw forbidden('fileNotExportable')
   const convert = Object.hasOwn(known, to) ? known[to] : undefined
   if (!convert) throw badRequest('The requested conversion is not supported.')
-  const made = Buffer.from(convert(item.content?.text() ?? '', item.name))
+  const converted = convert(item.content?.text() ?? '', item.name)
+  const hasComments = withComments && to === 'text/html' && item.comments.length > 0
+  const made = Buffer.from(hasComments ? commented(String(converted), item.comments) : converted)
   if (made.length > EXPORT_BYTES_MAX) throw forbidden('exportSizeLimitExceeded')
   return made
 }
@@ -72,6 +75,15 @@ function plainText(source: string): string {
 function htmlPage(source: string, name: string): string {
   const blocks = source.split(/\n{2,}/).map(htmlBlock)
   return `<html><head><meta content="text/html; charset=UTF-8" http-equiv="content-type"><title>${escapeHtml(name)}</title></head><body>${blocks.join('')}</body></html>`
+}
+
+function commented(page: string, comments: readonly string[]): string {
+  const marks = comments.map((_, at) => `<sup><a href="#cmnt${at + 1}" id="cmnt_ref${at + 1}">[a]</a></sup>`)
+  const blocks = comments.map(
+    (text, at) =>
+      `<div><p><a href="#cmnt_ref${at + 1}" id="cmnt${at + 1}">[a]</a><span>${escapeHtml(text)}</span></p></div>`,
+  )
+  return page.replace('</body>', () => `<p>${marks.join('')}</p>${blocks.join('')}</body>`)
 }
 
 function htmlBlock(block: string): string {

@@ -270,6 +270,11 @@ export class DriveWorld {
     })
   }
 
+  /** The text of the document stays as it is, and so does the time of its last change. */
+  comment(id: string, text: string, by?: string): Item {
+    return this.touch(id, ({ comments }) => void comments.push(text), by)
+  }
+
   rename(id: string, name: string, by?: string): Item {
     const item = this.item(id)
     return this.#change(item, by, () => {
@@ -466,6 +471,7 @@ export class DriveWorld {
       resourceKey: input.resourceKey,
       writersCanShare: true,
       copyNeedsWriter: false,
+      comments: [],
     }
     if (this.items.has(item.id)) throw new UsageError(`There is an item ${item.id} already.`)
     if (!isFolder(item) && !item.target) item.content ??= new Content('')

@@ -36,8 +36,9 @@ export async function publishReading(
     [state, unread?.code ?? null, unread?.reason ?? null, version, id, version],
   )
   if (!row) return false
-  // What was read of an older version is better than nothing.
-  const isKept = 'unread' in reading && (reading.hasFailed || reading.isForNow)
+  // What was read of an older version is better than nothing, for those who may see it.
+  const isKept =
+    'unread' in reading && (reading.isForNow || (reading.hasFailed && !(await isEarlyForSome(tx, row))))
   if (isKept && row.published) {
     // Where it lies is told all the same, and may have to be told to fewer.
     await tx.run(`UPDATE drive_files SET place_stale = 1 WHERE id = ?`, [id])
@@ -47,9 +48,22 @@ export async function publishReading(
   const what =
     'content' in reading ? { content: reading.content } : { content: undefined, unread: reading.unread }
   await index.publish(tx, { ...documentOf(row, place), ...what })
+  await tx.run(`UPDATE drive_files SET place = ?, published = 1, stale_serial = NULL WHERE id = ?`, [
+    JSON.stringify(place),
+    id,
+  ])
   for (const [account, grant] of (await grantsOf(tx, [id])).get(id) ?? []) {
     await index.grant(tx, { source: SERVICE, ref: id }, streamOf(account), grant)
   }
-  await tx.run(`UPDATE drive_files SET place = ?, published = 1 WHERE id = ?`, [JSON.stringify(place), id])
   return true
+}
+
+/** Whether somebody may see the document, and not what is published of it: see grantsOf. */
+async function isEarlyForSome(tx: Tx, { id, stale_serial }: FileRow): Promise<boolean> {
+  if (stale_serial === null) return false
+  const row = await tx.get(
+    `SELECT 1 AS one FROM drive_access WHERE file = ? AND since_serial >= ? AND is_folder = 0 LIMIT 1`,
+    [id, stale_serial],
+  )
+  return row !== undefined
 }

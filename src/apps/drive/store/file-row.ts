@@ -27,6 +27,13 @@ export type FileRow = {
   published: number
   place: string
   place_stale: number
+  version_serial: number
+  /** The counter at which it was first seen that what is published is not the present version; null while it is. */
+  stale_serial: number | null
+  /** The grantees of the newest list of permissions, as JSON; null where nobody was told one. */
+  sharing: string | null
+  sharing_serial: number | null
+  sharing_at: number | null
 }
 
 /** What is told of it, besides what is in it. */

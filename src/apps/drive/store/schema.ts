@@ -6,7 +6,8 @@
  *                   `domain` what everybody of its domain may find): its change token, and the listing under way
  *   drive_files     one for each file id, however many see it: what is told of it, and what became of reading it
  *   drive_access    one for each (account, feed, file): what the account's own listing shows. What the index lets a
- *                   principal see is written in the same transactions, so it is never more than this
+ *                   principal see is written in the same transactions, so it is never more than this. With how new that
+ *                   look was: a newer version, or a newer list of permissions, may leave it unconfirmed (../sharing.ts)
  *
  * Whoever changes who may see a file, or publishes it, locks the row of the file first: a document that is published
  * while somebody is given access would otherwise miss one of the two. Rows of several files are locked in the order of
@@ -52,5 +53,16 @@ export function driveSchema(dialect: Tx['dialect']): string[][] {
       `CREATE INDEX drive_access_moved ON drive_access(account) WHERE moved = 1`,
     ],
     [`ALTER TABLE drive_files ADD COLUMN sha256 TEXT`],
+    // What was kept before counts as seen, until the next version.
+    [
+      `ALTER TABLE drive_files ADD COLUMN version_serial ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE drive_files ADD COLUMN sharing TEXT`,
+      `ALTER TABLE drive_files ADD COLUMN sharing_serial ${int}`,
+      `ALTER TABLE drive_files ADD COLUMN sharing_at ${int}`,
+      `ALTER TABLE drive_files ADD COLUMN stale_serial ${int}`,
+      `ALTER TABLE drive_access ADD COLUMN serial ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE drive_access ADD COLUMN since_serial ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE drive_access ADD COLUMN asked_at ${int} NOT NULL DEFAULT 0`,
+    ],
   ]
 }

@@ -2,6 +2,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Grant } from '../../../search/contract.ts'
+import { UNCONFIRMED } from '../sharing.ts'
 import type { FileRow } from './file-row.ts'
 import { textsFrom } from './rows.ts'
 import { driveSchema, type FeedState, type FileState } from './schema.ts'
@@ -55,6 +56,8 @@ export type FileCount = {
 const FEEDS_MAX = 10_000
 const WAITING_MAX = 200
 const EXPIRED_MAX = 200
+/** Accounts that are asked to look because of one document; others do when it is their time. */
+const LOOKS_MAX = 100
 
 export class DriveTables {
   readonly ledger: Ledger
@@ -123,34 +126,56 @@ export class DriveTables {
     return new Map(rows.map(({ file, fingerprint }) => [file, fingerprint]))
   }
 
-  /** By file: whether it is a folder, and where the account's listing has it. */
+  /** By file: whether it is a folder, where the account's listing has it, and how new that look was. */
   async access(
     account: string,
     drive: string,
     ids: readonly string[],
-  ): Promise<ReadonlyMap<string, { isFolder: boolean; parent: string | null; fingerprint: string | null }>> {
+  ): Promise<
+    ReadonlyMap<
+      string,
+      { isFolder: boolean; parent: string | null; fingerprint: string | null; serial: number }
+    >
+  > {
     const rows = await this.ledger.driver.read((tx) =>
-      tx.all<{ file: string; is_folder: number; parent: string | null; fingerprint: string | null }>(
-        `SELECT file, is_folder, parent, fingerprint FROM drive_access
+      tx.all<{
+        file: string
+        is_folder: number
+        parent: string | null
+        fingerprint: string | null
+        serial: number
+      }>(
+        `SELECT file, is_folder, parent, fingerprint, serial FROM drive_access
          WHERE account = ? AND drive = ? AND file IN (${textsFrom(tx)})`,
         [account, drive, JSON.stringify(ids)],
       ),
     )
     return new Map(
-      rows.map(({ file, is_folder, parent, fingerprint }) => [
+      rows.map(({ file, is_folder, parent, fingerprint, serial }) => [
         file,
-        { isFolder: Boolean(is_folder), parent, fingerprint },
+        { isFolder: Boolean(is_folder), parent, fingerprint, serial: Number(serial) },
       ]),
     )
   }
 
-  /** Whose time has passed: somebody looks whether they can still be seen in another way. */
+  /** Whose time has passed, and those that are unconfirmed, of feeds in which Google can be asked for them. */
   expired(account: string, nowMs: number): Promise<{ drive: string; file: string }[]> {
     return this.#all(
-      `SELECT drive, file FROM drive_access WHERE account = ? AND expires_at IS NOT NULL AND expires_at <= ?
-       ORDER BY file LIMIT ${EXPIRED_MAX}`,
+      `SELECT a.drive, a.file FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
+       WHERE a.account = ? AND a.expires_at IS NOT NULL AND a.expires_at <= ? AND g.state = 'following'
+       ORDER BY a.file LIMIT ${EXPIRED_MAX}`,
       [account, nowMs],
     )
+  }
+
+  /** Accounts that are to look at a file themselves before they find it, and can. */
+  async unconfirmed(file: string): Promise<string[]> {
+    const rows = await this.#all<{ account: string }>(
+      `SELECT DISTINCT a.account FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
+       WHERE a.file = ? AND a.expires_at = ${UNCONFIRMED} AND g.state = 'following' ORDER BY a.account LIMIT ${LOOKS_MAX}`,
+      [file],
+    )
+    return rows.map(({ account }) => account)
   }
 
   async waitingCount(account: string): Promise<number> {

@@ -568,11 +568,12 @@ class Run {
     const asked = world.sim.models.counts.calls
     await world.sync()
     await world.sync(ANN, { full: true })
-    const after = await others()
-    if (world.sim.models.counts.calls > asked) return ['a mailbox in which nothing happens asks a model']
-    if (after === before && world.mailbox().historyId === history) return []
+    const [news, calls] = [(await others()) - before, world.sim.models.counts.calls - asked]
+    if (news === 0 && calls === 0 && world.mailbox().historyId === history) return []
     const kinds = (await world.jobs()).map(({ kind, key, note }) => `${kind} ${key}: ${note}`)
-    return [`it does not come to rest: ${after - before} new jobs\n${kinds.slice(0, 6).join('\n')}`]
+    return [
+      `it does not come to rest: ${news} new jobs, ${calls} calls of a model\n${kinds.slice(0, 6).join('\n')}`,
+    ]
   }
 
   #living(): string | undefined {

@@ -5,11 +5,8 @@ import { endOfAccess, granteesOf, type KnownFile, newestSharing, UNCONFIRMED } f
 const BOB = 'bob@example.com'
 const look = { account: BOB, serial: 5, askedAtMs: 1_000, endsAtMs: null }
 const named = (endsAtMs: number | null = null) => [{ to: BOB, endsAtMs }]
-const listed = (serial: number, atMs: number, grantees = [{ to: 'ann@example.com', endsAtMs: null }]) => ({
-  serial,
-  atMs,
-  grantees: grantees as { to: string; endsAtMs: number | null }[],
-})
+const ann: ReturnType<typeof named> = [{ to: 'ann@example.com', endsAtMs: null }]
+const listed = (serial: number, atMs: number, grantees = ann) => ({ serial, atMs, grantees })
 const file = (versionSerial: number, sharing: KnownFile['sharing'] = null): KnownFile => ({
   versionSerial,
   owner: 'ann@example.com',

@@ -48,6 +48,11 @@ export type Ran = { failure: string | undefined; counts: HistoryCounts }
 const LIVES = { sqlite: 2, postgres: 3 } as const
 const KEYS = 5
 const LOOK_MS = 50
+/**
+ * Longer than anybody takes between a look at what is known and the commit that counts on it, in which a shard could be
+ * read, stored and forgotten otherwise. People can set a day at least.
+ */
+const WINDOW_MS = 500
 /** Not everything that is put is announced. */
 const BEGIN_LOOKS_MAX = 200
 const WEATHER: FaultsInput['rules'] = [
@@ -254,12 +259,12 @@ class Run {
     return `${stolen} tokens stolen`
   }
 
-  /** What is settled and not listed is forgotten at once. */
+  /** What is settled and not listed is forgotten nearly at once. */
   async #tidy(): Promise<string | undefined> {
     const [life] = this.#lives
     if (!life) return undefined
     const pipeline = this.#pipeline()
-    life.kinds.settings.windowMs = 0
+    life.kinds.settings.windowMs = WINDOW_MS * (this.#options.pace ?? 1)
     await life.engine.enqueue(life.kinds.tidy, { pipeline }, { stream: streamOf(pipeline) })
     this.counts.tidied += 1
     return `tidy ${pipeline}`

@@ -28,7 +28,7 @@ export type Row = Record<string, Value>
 export interface Tx {
   readonly dialect: 'sqlite' | 'postgres'
   /** A statement is a round trip to a server. */
-  readonly isRemote?: boolean
+  readonly isRemote: boolean
   all<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T[]>
   get<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T | undefined>
   /** Returns the number of rows changed. */
@@ -307,6 +307,8 @@ export type EffectOptions = {
 /** Asked of the database by both ledgers; the statements differ, the meaning does not. */
 export interface Driver {
   readonly dialect: 'sqlite' | 'postgres'
+  /** It is on a server: a statement is a round trip, during which this process can do something else. */
+  readonly isRemote: boolean
   /** The file it is kept in, if it is one. */
   readonly file: string | null
   /** For durations; see now(). */

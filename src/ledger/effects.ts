@@ -128,6 +128,7 @@ async function begin(tx: ServerTx, { kind, run }: KindEffects, order: Order): En
 /** The transaction as one effect sees it. */
 class EffectTx implements Tx {
   readonly dialect: Tx['dialect']
+  readonly isRemote = true
   readonly #tx: ServerTx
   readonly #kind: string
   readonly #place: { place: number; order: Order }

@@ -38,7 +38,7 @@ const READERS_MAX = 4
 /** Searches, which may take their time: nobody who only looks is to wait behind them. */
 const SNAPSHOTS_MAX = 2
 /** The server ends a transaction after twice as long. */
-const TRANSACTION_MS = 2_500
+const TRANSACTION_MS = 1_000
 /** Rows that stay behind are swept by the next engine that starts. */
 const FORGET_MS_MAX = 1_000
 
@@ -46,6 +46,7 @@ export type LibsqlDriverOptions = { connection: Connection; clock: Clock; instan
 
 export class LibsqlDriver implements Driver {
   readonly dialect = 'sqlite'
+  readonly isRemote = true
   readonly file = null
   readonly clock: Clock
   /** Well within the time that the server gives a transaction. */

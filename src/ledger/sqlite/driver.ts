@@ -44,6 +44,7 @@ export type SqliteDriverOptions = { file: string; clock: Clock; synchronous?: 'F
 
 export class SqliteDriver implements Driver {
   readonly dialect = 'sqlite'
+  readonly isRemote = false
   readonly file: string
   readonly clock: Clock
   readonly #db: DatabaseSync
@@ -332,6 +333,7 @@ function endedError(): TidemarkError {
 /** Statements are prepared once per connection; the cache is bounded by the number of texts in the code. */
 export class SqliteTx implements Tx {
   readonly dialect = 'sqlite'
+  readonly isRemote = false
   readonly #db: DatabaseSync
   readonly #statements: Map<string, StatementSync>
   #closed = false

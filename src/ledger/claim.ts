@@ -65,7 +65,7 @@ export type Ahead = { live: Promise<boolean>; queues: Record<Lane, Promise<Ready
  * until this transaction itself makes jobs ready, and the look costs no round trip of its own.
  */
 export function lookAhead(ctx: LookContext, request: ClaimRequest): Ahead | undefined {
-  if (!ctx.driver.isRemote || ctx.driver.dialect !== 'sqlite' || ctx.pauses.all) return undefined
+  if (!ctx.tx.isRemote || ctx.tx.dialect !== 'sqlite' || ctx.pauses.all) return undefined
   const look = async (lane: Lane): Promise<ReadyQueue[] | undefined> => {
     if (request.room[lane] <= 0) return undefined
     try {

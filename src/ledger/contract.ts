@@ -307,8 +307,6 @@ export type EffectOptions = {
 /** Asked of the database by both ledgers; the statements differ, the meaning does not. */
 export interface Driver {
   readonly dialect: 'sqlite' | 'postgres'
-  /** It is on a server: a statement is a round trip, during which this process can do something else. */
-  readonly isRemote: boolean
   /** The file it is kept in, if it is one. */
   readonly file: string | null
   /** For durations; see now(). */

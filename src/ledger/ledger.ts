@@ -126,10 +126,6 @@ export class Ledger {
     return this.driver.dialect
   }
 
-  get isRemote(): boolean {
-    return this.driver.isRemote
-  }
-
   now(): number {
     return this.driver.now()
   }

@@ -4,8 +4,8 @@
  */
 import { TidemarkError } from '../base/errors.ts'
 import { redactText } from '../base/redaction.ts'
-import { type Changes, oneOf } from './changes.ts'
-import type { ClaimedJob, Driver, JobError, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
+import { type Changes, oneOf, sendEach } from './changes.ts'
+import type { ClaimedJob, Driver, JobError, NewBadItem, NewJob, Settlement, Tx, Value } from './contract.ts'
 import { enqueueJobs } from './enqueue.ts'
 import { storableItem, storableText } from './input-check.ts'
 import { type JobState, nextJobState, type Settling, type Stage } from './states.ts'
@@ -95,10 +95,10 @@ async function settleHeld(
   const stopped = found.cancel_requested === 1
   // A handler that is still running has not stopped yet: it learns of it, and ends with `stop`.
   if (stopped && event === 'continue') return 'canceled'
-  const sent = write(ctx, stopped ? { job, event: 'stop', checkpoint: settlement.checkpoint } : settlement)
-  if (!ctx.tx.isRemote) await sent
-  const isNoted = !stopped && settlement.error && event !== 'continue'
-  await Promise.all([sent, isNoted && recordError(ctx, settlement)])
+  const end = stopped ? { job, event: 'stop' as const, checkpoint: settlement.checkpoint } : settlement
+  const writes = [() => write(ctx, end)]
+  if (!stopped && settlement.error && event !== 'continue') writes.push(() => recordError(ctx, settlement))
+  await sendEach(ctx.tx, writes, (one) => one())
   if (stopped) return event === 'stop' ? 'held' : 'canceled'
   if (settlement.bad?.length) {
     const bad = settlement.bad.map((one) => ({ ...one, item: storableItem(one.item) }))
@@ -164,17 +164,19 @@ const COUNTER_OF: Record<Exclude<Settling, 'continue'>, string> = {
 }
 
 async function recordError({ tx, now }: SettleContext, { job, error }: Settlement): Promise<void> {
-  const added = tx.run(
-    `INSERT INTO job_errors(job_id, attempt, at, kind, code, message) VALUES (?, ?, ?, ?, ?, ?)`,
-    [job.id, job.attempt, now, error!.kind, error!.code ?? null, storedText(error!.message)],
-  )
-  if (!tx.isRemote) await added
-  const swept = tx.run(
-    `DELETE FROM job_errors WHERE job_id = ? AND id NOT IN
-       (SELECT id FROM job_errors WHERE job_id = ? ORDER BY id DESC LIMIT ${ERRORS_KEPT_MAX})`,
-    [job.id, job.id],
-  )
-  await Promise.all([added, swept])
+  const { kind, code = null, message } = error!
+  const writes: [sql: string, params: Value[]][] = [
+    [
+      `INSERT INTO job_errors(job_id, attempt, at, kind, code, message) VALUES (?, ?, ?, ?, ?, ?)`,
+      [job.id, job.attempt, now, kind, code, storedText(message)],
+    ],
+    [
+      `DELETE FROM job_errors WHERE job_id = ? AND id NOT IN
+         (SELECT id FROM job_errors WHERE job_id = ? ORDER BY id DESC LIMIT ${ERRORS_KEPT_MAX})`,
+      [job.id, job.id],
+    ],
+  ]
+  await sendEach(tx, writes, ([sql, params]) => tx.run(sql, params))
 }
 
 export function errorText({ kind, code, message }: JobError): string {

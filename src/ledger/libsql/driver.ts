@@ -46,7 +46,6 @@ export type LibsqlDriverOptions = { connection: Connection; clock: Clock; instan
 
 export class LibsqlDriver implements Driver {
   readonly dialect = 'sqlite'
-  readonly isRemote = true
   readonly file = null
   readonly clock: Clock
   /** Well within the time that the server gives a transaction. */

@@ -2,7 +2,17 @@
  * The hot statements on libSQL: one for a batch, whatever its size, since each costs its share of a request: 1,000 rows
  * in one JSON text took 16 ms to insert, as rows of one VALUES 28, and as 1,000 statements of one request 120 (measured).
  */
-import type { ClaimedJob, ClaimShare, Edge, InsertRow, Lane, ReadyQueue, Taking, Tx } from '../contract.ts'
+import type {
+  ClaimedJob,
+  ClaimShare,
+  Edge,
+  InsertRow,
+  Lane,
+  ReadyQueue,
+  Taking,
+  Tx,
+  Value,
+} from '../contract.ts'
 import { chunks } from '../dependencies.ts'
 import {
   INSERT_EDGES,
@@ -11,10 +21,10 @@ import {
   IS_READY,
   KIND_ORDER,
   SET_DONE,
-  TAKE,
+  TAKE_ROWS,
   UNLESS_KEY_TAKEN,
 } from '../sqlite-sql.ts'
-import { claimedJob, type TakenRow } from '../taken-row.ts'
+import { claimedJob, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
 import type { Statements } from './tx.ts'
 
 const COLUMNS = 15
@@ -111,6 +121,16 @@ export async function readyQueues(
   return rows.map(([streamId, kind, priority]) => ({ streamId, kind, priority }))
 }
 
+/**
+ * A row is one text. As 13 values, each with its type, 2,000 rows took this process 7.6 µs each to read and not 3.7, and
+ * the server 14 µs and not 12 to take and settle (measured).
+ */
+export const TAKE = `${TAKE_ROWS} RETURNING json_array(${TAKEN_COLUMNS})`
+
+export function takenRow([text]: readonly Value[]): TakenRow {
+  return JSON.parse(text as string) as TakenRow
+}
+
 /** Of what a wave has brought beyond the bytes that were asked for, all but one job is given back. */
 const GIVE_BACK = `UPDATE jobs SET state = 'pending', owner = NULL, attempt = attempt - 1, claimed_at = NULL
   WHERE id IN (SELECT value FROM json_each(?))`
@@ -130,8 +150,8 @@ export async function take(
     const most = left
     const taken = wave.map(async ({ streamId, kind, n, priorityMin, bytesMax: shareMax }) => {
       const params = [owner, now, lane, streamId, kind, priorityMin, n, Math.min(most, shareMax)]
-      const rows = await (tx as Statements).arrays<TakenRow>(TAKE, params)
-      return rows.map((row) => claimedJob(row, lane, streamId, kind))
+      const rows = await (tx as Statements).arrays<[string]>(TAKE, params)
+      return rows.map((row) => claimedJob(takenRow(row), lane, streamId, kind))
     })
     const surplus: number[] = []
     for (const job of (await Promise.all(taken)).flat()) {

@@ -57,7 +57,6 @@ export type PostgresDriverOptions = { target: Target; clock: Clock; instance: st
 
 export class PostgresDriver implements Driver {
   readonly dialect = 'postgres'
-  readonly isRemote = true
   readonly file = null
   readonly target: Target
   readonly clock: Clock

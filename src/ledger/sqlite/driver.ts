@@ -44,7 +44,6 @@ export type SqliteDriverOptions = { file: string; clock: Clock; synchronous?: 'F
 
 export class SqliteDriver implements Driver {
   readonly dialect = 'sqlite'
-  readonly isRemote = false
   readonly file: string
   readonly clock: Clock
   readonly #db: DatabaseSync

@@ -7,10 +7,10 @@ import {
   IS_READY,
   KIND_ORDER,
   SET_DONE,
-  TAKE,
+  TAKE_ROWS,
   UNLESS_KEY_TAKEN,
 } from '../sqlite-sql.ts'
-import { claimedJob, type TakenRow } from '../taken-row.ts'
+import { claimedJob, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
 import type { SqliteTx } from './driver.ts'
 
 const INSERT = `${INSERT_JOBS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${UNLESS_KEY_TAKEN}`
@@ -87,6 +87,8 @@ export async function readyQueues(
   }
   return queues
 }
+
+const TAKE = `${TAKE_ROWS} RETURNING ${TAKEN_COLUMNS}`
 
 export async function take(
   tx: Tx,

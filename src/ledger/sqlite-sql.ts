@@ -1,8 +1,15 @@
 /** The hot statements in SQLite's words, for sqlite/ and libsql/: what differs is how many rows go into one of them. */
+import type { InsertRow } from './contract.ts'
 import { TAKEN_BYTES } from './taken-row.ts'
 
 export const INSERT_JOBS = `INSERT INTO jobs(kind, key, stream_id, segment_id, parent_id, lane, priority, wait, run_at, deps_left,
   payload, size, items, bad_id, created_at)`
+
+/** In the order of INSERT_JOBS. */
+export function jobValues(r: InsertRow): (string | number | null)[] {
+  const place = [r.kind, r.key, r.streamId, r.segmentId, r.parentId, r.lane, r.priority]
+  return [...place, r.wait, r.runAt, r.depsLeft, r.payload, r.size, r.items, r.badId, r.createdAt]
+}
 
 export const UNLESS_KEY_TAKEN = `ON CONFLICT (kind, key)
   WHERE key IS NOT NULL AND state IN ('pending', 'claimed', 'failed') AND cancel_requested = 0 DO NOTHING`

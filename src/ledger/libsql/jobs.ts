@@ -19,6 +19,7 @@ import {
   INSERT_JOBS,
   IS_OWN,
   IS_READY,
+  jobValues,
   KIND_ORDER,
   SET_DONE,
   TAKE_ROWS,
@@ -50,7 +51,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     return true
   })
   const inserts = [...chunks(sent, ROWS_PER_STATEMENT_MAX)].map((part) =>
-    (tx as Statements).arrays<[number, string, string | null]>(INSERT, [JSON.stringify(part.map(valuesOf))]),
+    (tx as Statements).arrays<[number, string, string | null]>(INSERT, [JSON.stringify(part.map(jobValues))]),
   )
   const added = (await Promise.all(inserts)).flat()
   const kept = new Set(sent)
@@ -61,12 +62,6 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     at += 1
     return next[0]
   })
-}
-
-/** In the order of INSERT_JOBS. */
-function valuesOf(r: InsertRow): (string | number | null)[] {
-  const place = [r.kind, r.key, r.streamId, r.segmentId, r.parentId, r.lane, r.priority]
-  return [...place, r.wait, r.runAt, r.depsLeft, r.payload, r.size, r.items, r.badId, r.createdAt]
 }
 
 const EDGES = `${INSERT_EDGES} SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true

@@ -5,6 +5,7 @@ import {
   INSERT_JOBS,
   IS_OWN,
   IS_READY,
+  jobValues,
   KIND_ORDER,
   SET_DONE,
   TAKE_ROWS,
@@ -17,24 +18,8 @@ const INSERT = `${INSERT_JOBS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 
 export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]> {
   const insert = (tx as SqliteTx).prepare(INSERT)
-  return rows.map((r) => {
-    const { changes, lastInsertRowid } = insert.run(
-      r.kind,
-      r.key,
-      r.streamId,
-      r.segmentId,
-      r.parentId,
-      r.lane,
-      r.priority,
-      r.wait,
-      r.runAt,
-      r.depsLeft,
-      r.payload,
-      r.size,
-      r.items,
-      r.badId,
-      r.createdAt,
-    )
+  return rows.map((row) => {
+    const { changes, lastInsertRowid } = insert.run(...jobValues(row))
     return changes === 0 ? null : Number(lastInsertRowid)
   })
 }

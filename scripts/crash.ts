@@ -38,9 +38,11 @@ const PACES_MS = [0, 1, 3, 8]
 /** Instants are drawn anew for each batch, because the machine's speed changes under way. */
 const LIVES_PER_BATCH = 10
 
-/** Some 10,000 jobs, shared by two processes of which one is killed again and again. */
+/** Some 10,000 jobs, shared by two processes of which one or the other is killed again and again. */
 const MANY: SourceSize = { ...SMALL, segments: 20, pages: 10, pageItems: 25, batchItems: 1, paceMs: 1 }
 const MANY_KILLS = 20
+/** After every so many kills the server goes, too. */
+const KILLS_PER_RESTART = 7
 const MANY_PAUSE_MS = 1_500
 
 type Options = { rounds: number; seed: number; databases: readonly Database[] }
@@ -150,11 +152,17 @@ async function shareManyJobs(
   const reference = await measure(database, MANY)
   const place = await freshPlace(database)
   const life = new Life(place.url, MANY)
+  const startedMs = systemClock.monotonicMs()
   const pair = [life.start(), life.start()]
   try {
     let kills = 0
+    let restarts = 0
     while (kills < MANY_KILLS) {
       await Promise.all(pair.map((child) => child.said('ready')))
+      if (kills % KILLS_PER_RESTART === KILLS_PER_RESTART - 1) {
+        await place.restart?.()
+        restarts += 1
+      }
       await sleep(systemClock, random() * MANY_PAUSE_MS)
       const at = Math.floor(random() * pair.length)
       if (pair.some((child) => child.process.exitCode !== null)) break // the work is done
@@ -167,7 +175,10 @@ async function shareManyJobs(
     const state = await life.judge('after kills of two processes', reference)
     total.lives += 1
     total.kills += kills
-    print(`${database}: two processes and ${kills} kills, ${state.length} facts at the end like undisturbed`)
+    const seconds = Math.round((systemClock.monotonicMs() - startedMs) / 1_000)
+    print(
+      `${database}: two processes, ${kills} kills and ${restarts} restarts of the server in ${seconds} s: all ${state.length} facts at the end are those of an undisturbed run`,
+    )
   } catch (thrown) {
     tellFailure(database, place, 'with two processes')
     throw thrown

@@ -3,9 +3,8 @@
  * transaction. What the ledger does besides (leases, tallies, fair shares, dependents, the witness) is not in it.
  */
 import { Connection, parseTarget, type Step, type StepResult } from '../../src/ledger/libsql/connection.ts'
-import { DONE, INSERT } from '../../src/ledger/libsql/jobs.ts'
+import { DONE, INSERT, TAKE, takenRow } from '../../src/ledger/libsql/jobs.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { TAKE } from '../../src/ledger/sqlite-sql.ts'
 import {
   libsqlUrl,
   payload,
@@ -57,7 +56,7 @@ export function libsqlLimit(options: SubjectOptions): Subject {
       ids = results
         .at(-1)!
         .rows()
-        .map((row) => Number(row[0]))
+        .map((row) => takenRow(row)[0])
       if (ids.length > 0) onJobs?.(ids.length)
     } while (ids.length > 0 && !stopped)
   }

@@ -44,7 +44,7 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     name: 'tidemark',
     databases: EVERYWHERE,
     abilities: [...ALL, 'effects', 'together', 'own'],
-    drainJobs: (database) => (database === 'libsql' ? 30_000 : 100_000),
+    drainJobs: () => 100_000,
     effectJobs: 60_000,
     create: async (options) => (await import('./tidemark.ts')).tidemarkSubject(options),
   },
@@ -121,8 +121,8 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     name: 'limit',
     databases: EVERYWHERE,
     abilities: ['enqueue', 'drain', 'together', 'pick up'],
-    drainJobs: (database) => (database === 'libsql' ? 30_000 : database === 'postgres' ? 100_000 : 300_000),
-    note: "the bare database, three columns; a drain completes the last batch and claims the next in one transaction (SQLite 100 jobs on its one writer, PostgreSQL 1,000 on each of 4 connections); on libSQL the ledger's own tables and statements for 1,0 jobs in one request; a pick-up is one durable commit",
+    drainJobs: (database) => (/^sqlite/.test(database) ? 300_000 : 100_000),
+    note: "the bare database, three columns; a drain completes the last batch and claims the next in one transaction (SQLite 100 jobs on its one writer, PostgreSQL 1,000 on each of 4 connections); on libSQL the ledger's own tables and statements for 1,000 jobs in one request; a pick-up is one durable commit",
     create: async (options) =>
       options.target.kind === 'sqlite'
         ? (await import('./limit-sqlite.ts')).sqliteLimit(options)

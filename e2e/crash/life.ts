@@ -26,7 +26,8 @@ export const LEASE_MS = 1_500
 const WORKERS = 8
 const PROBLEMS_SHOWN_MAX = 12
 
-export type Place = { url: string; remove(): Promise<void> }
+/** `restart`: of a server that holds nothing else, as a crash of it does: no good-bye. */
+export type Place = { url: string; remove(): Promise<void>; restart?(): Promise<void> }
 
 /** A ledger that does not exist yet. */
 export async function freshPlace(database: Database): Promise<Place> {
@@ -35,8 +36,8 @@ export async function freshPlace(database: Database): Promise<Place> {
     return { url, remove: drop }
   }
   if (database === 'libsql') {
-    const { url, stop } = await startLibsql()
-    return { url, remove: stop }
+    const { url, stop, restart } = await startLibsql()
+    return { url, remove: stop, restart }
   }
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-crash-'))
   return {

@@ -19,6 +19,7 @@ export type LifeOptions = {
   seed: number
   faults: FaultsInput
   poison: number
+  ledgerUrl?: string
   say: (line: string) => void
 }
 
@@ -38,9 +39,9 @@ const YEAR_MS = 365 * 86_400_000
 const DAMAGED = 3
 
 export async function liveAndArchive(options: LifeOptions): Promise<LifeReport> {
-  const { messages, seed, faults, say } = options
+  const { messages, seed, faults, ledgerUrl, say } = options
   const random = seededRandom(seed)
-  const world = await World.start({ messages, seed, faults })
+  const world = await World.start({ messages, seed, faults, ...(ledgerUrl !== undefined && { ledgerUrl }) })
   try {
     poison(world, options.poison, random)
     const kills = await liveThrough(world, options, random)

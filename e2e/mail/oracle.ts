@@ -27,7 +27,7 @@ export async function withArchive<T>(
   world: World,
   use: (archive: Archive, ledger: Ledger) => Promise<T>,
 ): Promise<T> {
-  const ledger = await openLedger(`sqlite:${join(world.home, 'ledger.db')}`)
+  const ledger = await openLedger(world.ledgerUrl)
   try {
     const tables = await MailTables.open(ledger)
     const mailbox = await tables.findMailbox(ADDRESS)

@@ -31,6 +31,8 @@ export type WorldOptions = Omit<SimOptions, 'gmail'> & {
   years?: number
   fromMs?: number
   settings?: Record<string, string>
+  /** A file in the home if left out. */
+  ledgerUrl?: string
   accounts?: readonly GmailAccountOptions[]
   /** False: nobody has connected anything yet. */
   isConnected?: boolean
@@ -40,13 +42,15 @@ export class World {
   readonly sim: Sim
   readonly home: string
   readonly env: NodeJS.ProcessEnv
+  readonly ledgerUrl: string
   /** Ids that were there before anything began. */
   readonly initial: ReadonlySet<string>
   readonly #children = new Set<ChildProcess>()
 
-  private constructor(sim: Sim, home: string, settings: Record<string, string>) {
+  private constructor(sim: Sim, home: string, { settings, ledgerUrl }: WorldOptions) {
     this.sim = sim
     this.home = home
+    this.ledgerUrl = ledgerUrl ?? `sqlite:${join(home, 'ledger.db')}`
     this.initial = new Set([...sim.gmail.mailbox(ADDRESS).dump()].map(({ id }) => id))
     this.env = {
       ...process.env,
@@ -60,6 +64,7 @@ export class World {
       TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '10000',
       // These are about the archive. Reading it into the index is a third of what a sync of a few messages costs.
       TIDEMARK_MAIL_INDEX: 'off',
+      ...(ledgerUrl !== undefined && { TIDEMARK_LEDGER_URL: ledgerUrl }),
       ...settings,
     }
   }
@@ -69,7 +74,8 @@ export class World {
       messages,
       years = YEARS_DEFAULT,
       fromMs,
-      settings = {},
+      settings: _settings,
+      ledgerUrl: _ledgerUrl,
       accounts,
       isConnected = true,
       ...rest
@@ -84,14 +90,14 @@ export class World {
       },
     })
     const home = mkdtempSync(join(tmpdir(), 'tidemark-mail-'))
-    const world = new World(sim, home, settings)
+    const world = new World(sim, home, options)
     if (isConnected) for (const { address } of sim.gmail.accounts) await world.connect(address)
     return world
   }
 
   /** As `account add` would, without a person to ask. */
   async connect(address: string, scopes: readonly string[] = [GMAIL_SCOPES.full]): Promise<void> {
-    const ledger = await openLedger(`sqlite:${join(this.home, 'ledger.db')}`)
+    const ledger = await openLedger(this.ledgerUrl)
     try {
       const accounts = await Accounts.open(ledger)
       const vault = await openVault({ env: this.env, home: this.home })

@@ -2,7 +2,8 @@
  * Group commit: outcomes and enqueues that are ready together go into one cycle, which also claims what comes
  * next. While a cycle is in flight, the next one fills up. On PostgreSQL a second one may be under way as soon as it
  * is well filled, and two share what ended together while none was: then this process prepares one batch while the
- * server writes the other. On SQLite, where both would be this thread, there is one at a time, and while jobs are at
+ * server writes the other. On SQLite, where both would be this thread, there is one at a time (and on libSQL, where the
+ * second would wait for the first: two of half the size took a third more of both processors), and while jobs are at
  * work and enough of them wait for a worker, the next one lingers for some times as long as the last one took: the disk
  * is then not asked for every handful of outcomes. Nobody lingers who has something to wait for: an enqueue, alone or
  * with the end of a job, a part of a job's work, workers without jobs.

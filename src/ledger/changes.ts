@@ -106,15 +106,13 @@ export class Changes {
     }
     // The same order everywhere, so that two processes never wait for each other's rows.
     tallyRows.sort((a, b) => (a[1] < b[1] || (a[1] === b[1] && a[2] < b[2]) ? -1 : 1))
-    // Sent one behind the other, in this order; waited for together, which on PostgreSQL saves a round trip.
-    const writes: Promise<number>[] = []
+    const writes: { sql: string; params: Value[] }[] = []
     if (tallyRows.length > 0) {
-      const write = tx.run(
-        `INSERT INTO tallies(slot, kind, stage, n) VALUES ${placeholders(tallyRows.length, 4)}
+      writes.push({
+        sql: `INSERT INTO tallies(slot, kind, stage, n) VALUES ${placeholders(tallyRows.length, 4)}
          ON CONFLICT (slot, kind, stage) DO UPDATE SET n = tallies.n + excluded.n`,
-        tallyRows.flat(),
-      )
-      writes.push(write)
+        params: tallyRows.flat(),
+      })
     }
     const minute = Math.floor(now / COUNTER_MS)
     const counterRows = [...this.counters.values()]
@@ -122,15 +120,25 @@ export class Changes {
       .sort((a, b) => a.streamId - b.streamId || (a.name < b.name ? -1 : 1))
     for (let at = 0; at < counterRows.length; at += ROWS_PER_STATEMENT_MAX) {
       const part = counterRows.slice(at, at + ROWS_PER_STATEMENT_MAX)
-      const write = tx.run(
-        `INSERT INTO counters(slot, minute, stream_id, name, n) VALUES ${placeholders(part.length, 5)}
+      writes.push({
+        sql: `INSERT INTO counters(slot, minute, stream_id, name, n) VALUES ${placeholders(part.length, 5)}
          ON CONFLICT (minute, stream_id, name, slot) DO UPDATE SET n = counters.n + excluded.n`,
-        part.flatMap((c) => [slot, minute, c.streamId, c.name, c.n]),
-      )
-      writes.push(write)
+        params: part.flatMap((c) => [slot, minute, c.streamId, c.name, c.n]),
+      })
     }
-    await Promise.all(writes)
+    await sendEach(tx, writes, ({ sql, params }) => tx.run(sql, params))
   }
+}
+
+/**
+ * One behind the other. On a server all are waited for together, and nothing is done there after one that failed. On a
+ * file of SQLite one that fails may have ended the transaction (a full disk does), so that none follows it.
+ */
+export async function sendEach<T, R>(tx: Tx, list: readonly T[], send: (one: T) => Promise<R>): Promise<R[]> {
+  if (tx.isRemote) return Promise.all(list.map(send))
+  const results: R[] = []
+  for (const one of list) results.push(await send(one))
+  return results
 }
 
 export function placeholders(rows: number, columns: number): string {

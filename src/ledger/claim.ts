@@ -47,12 +47,35 @@ export type LookContext = {
 export type ClaimContext = LookContext & { changes: Changes; now: number }
 export type Claim = { jobs: ClaimedJob[]; backlog: Record<Lane, boolean> }
 
-export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promise<Claim> {
+/** What a claim has to know first; of a lane nothing, where the look failed or there is no room. */
+export type Ahead = { live: Promise<boolean>; queues: Record<Lane, Promise<ReadyQueue[] | undefined>> }
+
+/**
+ * Looks at what there is to claim before anything else is done in the transaction: with one writer at a time that holds
+ * until this transaction itself makes jobs ready, and the look costs no round trip of its own.
+ */
+export function lookAhead(ctx: LookContext, request: ClaimRequest): Ahead | undefined {
+  if (!ctx.tx.isRemote || ctx.tx.dialect !== 'sqlite' || ctx.pauses.all) return undefined
+  const look = async (lane: Lane): Promise<ReadyQueue[] | undefined> => {
+    if (request.room[lane] <= 0) return undefined
+    try {
+      return await openQueues(ctx, request, lane, QUEUES_MAX)
+    } catch {
+      return undefined // it followed from another statement, or the claim will meet the same
+    }
+  }
+  const live = isLive(ctx.tx, request.owner)
+  live.catch(() => {})
+  return { live, queues: { interactive: look('interactive'), bulk: look('bulk') } }
+}
+
+export async function claimJobs(ctx: ClaimContext, request: ClaimRequest, ahead?: Ahead): Promise<Claim> {
   const claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
   if (ctx.pauses.all) return claim
   // Sent along with the first look; known before the first job is taken.
-  const live = isLive(ctx.tx, request.owner)
+  const live = ahead?.live ?? isLive(ctx.tx, request.owner)
   live.catch(() => {})
+  const isStillSo = ctx.changes.becameReady === 0
   const { roomFor } = request
   for (const lane of LANES) {
     // What earlier rounds took is no longer room.
@@ -69,7 +92,8 @@ export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promi
     let bytes = Math.min(request.bytes?.[lane] ?? claimBytesMax, claimBytesMax)
     let drained = room <= 0
     for (let round = 0; room > 0 && bytes > 0 && !drained && round < ROUNDS_MAX; round++) {
-      const { jobs, drained: emptied } = await claimRound(ctx, limited, lane, { room, bytes, live })
+      const seen = round === 0 && isStillSo ? ahead?.queues[lane] : undefined
+      const { jobs, drained: emptied } = await claimRound(ctx, limited, lane, { room, bytes, live, seen })
       const before = new Map(taken)
       for (const job of jobs) {
         taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1)
@@ -93,13 +117,21 @@ async function isLive(tx: Tx, owner: number): Promise<boolean> {
   )
 }
 
+type RoundOptions = {
+  room: number
+  bytes: number
+  live: Promise<boolean>
+  seen: Promise<ReadyQueue[] | undefined> | undefined
+}
+
 async function claimRound(
   ctx: ClaimContext,
   request: ClaimRequest,
   lane: Lane,
-  { room, bytes, live }: { room: number; bytes: number; live: Promise<boolean> },
+  { room, bytes, live, seen }: RoundOptions,
 ): Promise<Round> {
-  const [queues, mayTake] = await Promise.all([openQueues(ctx, request, lane, QUEUES_MAX), live])
+  const look = async (): Promise<ReadyQueue[]> => (await seen) ?? openQueues(ctx, request, lane, QUEUES_MAX)
+  const [queues, mayTake] = await Promise.all([look(), live])
   if (queues.length === 0 || !mayTake) return { jobs: [], drained: true }
   const shares = inTurn(fairShares(queues, room), ctx.turns[lane])
   const served = new Set(shares.map((share) => share.streamId))

@@ -28,7 +28,7 @@ export type Row = Record<string, Value>
 export interface Tx {
   readonly dialect: 'sqlite' | 'postgres'
   /** A statement is a round trip to a server. */
-  readonly isRemote?: boolean
+  readonly isRemote: boolean
   all<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T[]>
   get<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T | undefined>
   /** Returns the number of rows changed. */

@@ -18,7 +18,7 @@
 import { sleep } from '../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import { Changes } from './changes.ts'
-import { type Claim, claimJobs, type Turns } from './claim.ts'
+import { type Claim, claimJobs, lookAhead, type Turns } from './claim.ts'
 import {
   type ClaimRequest,
   type Cycle,
@@ -191,6 +191,7 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
       if ((part?.settlement?.work ?? part?.work)?.effects) blame.hadEffects = true
     }
     onPart(undefined)
+    const ahead = group.claim && lookAhead({ ...ctx, tx }, group.claim)
     blame.refusedUnseen = false
     const { locks, owner } = group
     const several = group.parts.length > 1 || locks === 'apart'
@@ -207,7 +208,7 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
     await applySegments({ tx, changes, now })
     ctx.point('segments-written')
     let claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
-    if (group.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, group.claim)
+    if (group.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, group.claim, ahead)
     ctx.point('claimed')
     await driver.withCommit(tx, changes.flush(tx, ctx.slot, now))
     if (changes.control) await driver.announce(tx, 'control')

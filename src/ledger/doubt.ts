@@ -10,6 +10,17 @@ import { TidemarkError } from '../base/errors.ts'
 const ASK_MS_MAX = 24 * 3_600_000
 const ASK_PAUSE_MS = [50, 100, 250, 500, 1_000, 2_000, 5_000]
 
+/** Rows that stay behind are swept by the next engine that starts. */
+const FORGET_MS_MAX = 1_000
+
+/** Takes the rows of a ledger that is closed out of `commits`, unless that takes long or the database is away. */
+export async function forgetWriters(forget: () => Promise<void>): Promise<void> {
+  const patience = new AbortController()
+  const givenUp = sleep(systemClock, FORGET_MS_MAX, patience.signal).catch(() => {})
+  await Promise.race([forget().catch(() => {}), givenUp])
+  patience.abort()
+}
+
 /** `n`: the number of the writer's last transaction. */
 export type Session = { writer: string; n: number }
 

@@ -9,8 +9,9 @@
  * Which of the two the effects of a kind are shows when one of them runs alone. A kind that was taken for the first
  * and turns out to be the second costs its transaction, which is run again, with that kind step by step from then on.
  */
-import type { TidemarkError } from '../base/errors.ts'
+import { TidemarkError } from '../base/errors.ts'
 import type { EffectOptions, KindEffects, Tx, Value } from './contract.ts'
+import { IDLE_CODE } from './guard.ts'
 
 /** Ends one run of a transaction, to begin the next. */
 export class RunAgain extends Error {}
@@ -39,6 +40,12 @@ export interface ServerTx extends Tx {
   failure: unknown
   readonly broken: boolean
   fail(thrown: unknown): void
+  /** Not awaited: if it fails, so does what follows. */
+  send(sql: string): void
+  /** What to throw for a transaction that ended with `thrown`: the cause, not what followed from it. */
+  reasonFor(thrown: unknown): unknown
+  /** Goes back to the savepoint and ends it: then there is no failure any more. */
+  undo(savepoint: string): Promise<void>
   /** What is sent from here on leaves in one piece, at `uncork`: nothing may be waited for in between. */
   cork(): void
   uncork(): void
@@ -46,6 +53,42 @@ export interface ServerTx extends Tx {
   lookAhead(): Promise<void>
   /** What a statement of an effect ended with, where that means something else than one of the ledger's. */
   ofEffect(thrown: unknown): unknown
+}
+
+const SAVEPOINT = 'tidemark_part'
+
+/** See Driver. SAVEPOINT and RELEASE go along with other statements: neither costs a round trip. */
+export async function behindSavepoint(
+  tx: ServerTx,
+  fn: () => Promise<void>,
+): Promise<{ error: unknown } | undefined> {
+  tx.send(`SAVEPOINT ${SAVEPOINT}`)
+  let thrown: unknown
+  try {
+    await fn()
+    if (tx.failure === undefined) {
+      tx.send(`RELEASE SAVEPOINT ${SAVEPOINT}`)
+      return undefined
+    }
+    // Somebody went on after a failed statement.
+    thrown = tx.failure
+  } catch (error) {
+    thrown = error
+  }
+  const error = tx.reasonFor(thrown)
+  if (tx.broken || error instanceof RunAgain) throw thrown
+  try {
+    await tx.undo(SAVEPOINT)
+  } catch (lost) {
+    tx.failure = lost
+    throw thrown
+  }
+  return { error }
+}
+
+/** Whoever stood still in a transaction is to blame for it, also if the server has ended it by then. */
+export function isIdle(thrown: unknown): boolean {
+  return thrown instanceof TidemarkError && thrown.code === IDLE_CODE
 }
 
 /** As if one after the other. Throws what the first that failed has thrown. */
@@ -128,6 +171,7 @@ async function begin(tx: ServerTx, { kind, run }: KindEffects, order: Order): En
 /** The transaction as one effect sees it. */
 class EffectTx implements Tx {
   readonly dialect: Tx['dialect']
+  readonly isRemote = true
   readonly #tx: ServerTx
   readonly #kind: string
   readonly #place: { place: number; order: Order }

@@ -1,7 +1,7 @@
 /** The contract of putting jobs into the ledger: plain, in bulk, by key, in an app's own transaction. */
 import assert from 'node:assert/strict'
 import { UsageError } from '../base/errors.ts'
-import type { NewJob } from './contract.ts'
+import type { NewJob, Tx } from './contract.ts'
 import { IDLE_CODE, IDLE_MS_MAX } from './guard.ts'
 import type { Home } from './home.suite.ts'
 import type { AppTx } from './ledger.ts'
@@ -401,6 +401,19 @@ export function appTransactionContract(test: LedgerTest, home: Home): void {
     })
     assert.equal(await fixture.count('notes'), 1)
     assert.equal(await fixture.stage(jobs[0]!.id), 'ready')
+  })
+
+  test('an app’s transaction and an outcome’s effects know whether a statement is a round trip, as the ledger does', async (fixture) => {
+    const { ledger } = fixture
+    const seen: (boolean | undefined)[] = []
+    const look = async (tx: Pick<Tx, 'isRemote'>): Promise<void> => void seen.push(tx.isRemote)
+    await ledger.driver.transaction(look)
+    await ledger.transaction(look)
+    await fixture.write({ effects: look })
+    await fixture.write({ jobs: [job()] })
+    const [held] = await fixture.claim()
+    await fixture.settle(held!, 'succeed', { work: { effects: look } })
+    assert.deepEqual(seen, Array(4).fill(!/^SQLite/.test(home.name)))
   })
 
   test('an app transaction that throws leaves nothing, and the next one works', async (fixture) => {

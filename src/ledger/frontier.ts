@@ -9,7 +9,7 @@
  *   the transaction that settles the segment, and only ever grows
  */
 import { TidemarkError, UsageError } from '../base/errors.ts'
-import { type Changes, forUpdate, oneOf, type SegmentDelta } from './changes.ts'
+import { type Changes, forUpdate, oneOf, type SegmentDelta, sendEach } from './changes.ts'
 import type { NewSegment, SegmentCount, SegmentRow, SegmentSplit, StreamRow, Tx } from './contract.ts'
 import { statementChunks } from './dependencies.ts'
 import { checkIndexed, checkName, checkWhole, storableText } from './input-check.ts'
@@ -47,27 +47,41 @@ export async function addSegments(
   segments: readonly NewSegment[],
   refs: Map<string, number>,
 ): Promise<void> {
+  const streams = new Map<number, Tail>()
   for (const segment of segments) {
-    const stream = await tx.get<{ name: string; tail_at: number }>(
-      `SELECT name, tail_at FROM streams WHERE id = ?${forUpdate(tx)}`,
-      [segment.streamId],
-    )
-    if (!stream)
-      throw new UsageError(`There is no stream with the id ${segment.streamId}.`, { code: 'stream-unknown' })
-    if (segment.from !== stream.tail_at) {
-      throw new UsageError(
-        `A segment of ${stream.name} must start at ${stream.tail_at}, where the last one ends, not at ${segment.from}.`,
-        { code: 'segment-gap' },
-      )
-    }
-    checkWhole(`The end of a segment of ${stream.name}`, segment.to)
-    if (segment.to <= segment.from)
-      throw new UsageError(`A segment of ${stream.name} is empty: ${segment.from} to ${segment.to}.`)
-    if (segment.mark != null) checkName(`The mark of a segment of ${stream.name}`, segment.mark)
-    const id = await insertSegment(tx, segment, now)
-    await tx.run(`UPDATE streams SET tail_at = ? WHERE id = ?`, [segment.to, segment.streamId])
-    if (segment.ref !== undefined) refs.set(segment.ref, id)
+    const { streamId } = segment
+    const stream = streams.get(streamId) ?? (await lockTail(tx, streamId))
+    streams.set(streamId, stream)
+    checkNext(stream, segment)
+    stream.tail_at = segment.to
   }
+  const ids = await sendEach(tx, segments, (segment) => insertSegment(tx, segment, now))
+  await sendEach(tx, [...streams], ([id, { tail_at }]) =>
+    tx.run(`UPDATE streams SET tail_at = ? WHERE id = ?`, [tail_at, id]),
+  )
+  for (const [at, { ref }] of segments.entries()) if (ref !== undefined) refs.set(ref, ids[at]!)
+}
+
+/** Where the last segment of a stream ends. */
+type Tail = { name: string; tail_at: number }
+
+async function lockTail(tx: Tx, streamId: number): Promise<Tail> {
+  const sql = `SELECT name, tail_at FROM streams WHERE id = ?${forUpdate(tx)}`
+  const stream = await tx.get<Tail>(sql, [streamId])
+  if (!stream) throw new UsageError(`There is no stream with the id ${streamId}.`, { code: 'stream-unknown' })
+  return stream
+}
+
+function checkNext({ name, tail_at }: Tail, { from, to, mark }: NewSegment): void {
+  if (from !== tail_at) {
+    throw new UsageError(
+      `A segment of ${name} must start at ${tail_at}, where the last one ends, not at ${from}.`,
+      { code: 'segment-gap' },
+    )
+  }
+  checkWhole(`The end of a segment of ${name}`, to)
+  if (to <= from) throw new UsageError(`A segment of ${name} is empty: ${from} to ${to}.`)
+  if (mark != null) checkName(`The mark of a segment of ${name}`, mark)
 }
 
 export async function splitSegments(
@@ -160,8 +174,7 @@ export async function applySegments(ctx: FrontierContext): Promise<void> {
     } else if (due) changes.unbalanced.push(after)
     changed.push(after)
   }
-  // Sent one behind the other; waited for together.
-  await Promise.all(changed.map((after) => writeSegment(ctx, after)))
+  await sendEach(tx, changed, (after) => writeSegment(ctx, after))
   changes.segments.clear()
   for (const streamId of [...streams].sort((a, b) => a - b)) await moveMark(ctx, streamId)
 }

@@ -69,6 +69,7 @@ export async function guarded<T>(ctx: GuardContext, fn: (tx: GuardedTx) => T | P
 
 export class GuardedTx implements Tx {
   readonly dialect: Tx['dialect']
+  readonly isRemote: boolean
   readonly #ctx: GuardContext
   readonly #clock: Clock
   #closed = false
@@ -82,6 +83,7 @@ export class GuardedTx implements Tx {
     this.#ctx = ctx
     this.#clock = ctx.driver.clock
     this.dialect = ctx.tx.dialect
+    this.isRemote = ctx.tx.isRemote
     this.#idleMsMax = ctx.driver.idleMsMax ?? IDLE_MS_MAX
     this.#activeMs = this.#clock.monotonicMs()
   }

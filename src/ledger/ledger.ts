@@ -180,7 +180,7 @@ export class Ledger {
     return this.driver.within(connection, async (tx) => {
       const ctx = { tx, driver: this.driver, changes: new Changes(), now: this.now() }
       const jobs = await writeWork(ctx, typeof work === 'function' ? await work(tx) : work)
-      await this.#finish(ctx, await this.driver.ownSlot(tx, APP_SLOTS))
+      await this.#finish(ctx, (writes) => writes, await this.driver.ownSlot(tx, APP_SLOTS))
       return jobs
     })
   }
@@ -489,7 +489,7 @@ export class Ledger {
       changes = new Changes() // the transaction may be run again
       const ctx = { tx, driver: this.driver, changes, now: this.now() }
       const result = await fn(ctx)
-      await this.#finish(ctx, this.#slot)
+      await this.#finish(ctx, (writes) => this.driver.withCommit(tx, writes))
       return result
     })
     for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
@@ -497,11 +497,16 @@ export class Ledger {
     return value
   }
 
-  async #finish(ctx: WriteContext, slot: number): Promise<void> {
+  /** `last`: how to wait for what is written at the end. */
+  async #finish(
+    ctx: WriteContext,
+    last: (writes: Promise<void>) => Promise<void>,
+    slot = this.#slot,
+  ): Promise<void> {
     const { tx, changes, now } = ctx
     await endDependencies(ctx, changes.ended)
     await applySegments(ctx)
-    await changes.flush(tx, slot, now)
+    await last(changes.flush(tx, slot, now))
     if (changes.control) await this.driver.announce(tx, 'control')
     else if (changes.becameReady > 0) await this.driver.announce(tx, 'work')
   }
@@ -517,6 +522,7 @@ export function appTx(ctx: WriteContext): AppTx {
   const { tx } = ctx
   return {
     dialect: tx.dialect,
+    isRemote: tx.isRemote,
     all: (sql, params) => tx.all(sql, params),
     get: (sql, params) => tx.get(sql, params),
     run: (sql, params) => tx.run(sql, params),

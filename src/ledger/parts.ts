@@ -20,7 +20,7 @@ import {
 import { chunks } from './dependencies.ts'
 import { enqueueJobs } from './enqueue.ts'
 import { IDLE_CODE, isForeign } from './guard.ts'
-import { settleOne } from './settle.ts'
+import { settleAll } from './settle.ts'
 import { type Brought, type WriteContext, writeWorks } from './work.ts'
 
 export type Outcome = { settlement: Settlement; work?: undefined }
@@ -73,14 +73,20 @@ export async function writeOutcomes(
     noteDone(changes, outcome.settlement)
     answers.set(outcome, HELD)
   }
-  const failed = await behindSavepoints(ctx, rest, async (within, outcome) => {
-    const { settlement } = outcome
-    if (isDone(outcome)) noteDone(within.changes, settlement)
-    else {
-      const status = await settleOne({ ...within, owner }, settlement)
-      if (status !== 'held') return { status }
-    }
-    return { work: settlement.work ?? {}, job: settlement.job }
+  const failed = await behindSavepoints(ctx, rest, async (within, group, turn) => {
+    const open = group.filter((outcome) => !isDone(outcome))
+    for (const outcome of group) if (isDone(outcome)) noteDone(within.changes, outcome.settlement)
+    const settled = await settleAll(
+      { ...within, owner },
+      open.map(({ settlement }) => settlement),
+      (place) => turn(open[place]),
+    )
+    const statuses = new Map(open.map((outcome, place) => [outcome, settled[place]!]))
+    return group.map((outcome) => {
+      const status = statuses.get(outcome) ?? 'held'
+      const { work = {}, job } = outcome.settlement
+      return status === 'held' ? { work, job } : { status }
+    })
   })
   for (const outcome of failed) if (isDone(outcome)) await holdAgain(tx, outcome.settlement.job)
 }
@@ -107,17 +113,24 @@ async function withoutLocked(
 export async function writeEnqueues(ctx: PartsContext, enqueues: readonly Enqueue[]): Promise<void> {
   // If one of them is refused, the others are written without it.
   if (enqueues.length > 1 && enqueues.every(isPlain) && (await writeTogether(ctx, enqueues))) return
-  await behindSavepoints(ctx, enqueues, async (_, { work }) => ({ work, job: null }))
+  await behindSavepoints(ctx, enqueues, async (_, group) => group.map(({ work }) => ({ work, job: null })))
 }
 
 /**
- * `begin` settles a part, and returns what it brings, or why it may bring nothing. Returns those that failed: nothing of
- * them is written, and their error is their answer.
+ * Settles the parts of a group, and returns what each brings, or why it may bring nothing. What it throws is the fault of
+ * the one whose turn it was.
  */
+type Begin<P> = (
+  within: WriteContext,
+  group: readonly P[],
+  turn: (part: P | undefined) => void,
+) => Promise<(Brought | SettleResult)[]>
+
+/** Returns those that failed: nothing of them is written, and their error is their answer. */
 async function behindSavepoints<P extends Part>(
   ctx: PartsContext,
   parts: readonly P[],
-  begin: (within: WriteContext, part: P) => Promise<Brought | SettleResult>,
+  begin: Begin<P>,
 ): Promise<P[]> {
   const { driver, tx, now, answers, locks, onPart } = ctx
   const failed: P[] = []
@@ -138,9 +151,8 @@ async function behindSavepoints<P extends Part>(
     const writeGroup = async (): Promise<void> => {
       const within = { tx, driver, now, changes, locks, looksAhead: ctx.looksAhead }
       const held: { part: P; brought: Brought }[] = []
-      for (const part of group) {
-        turn(part)
-        const begun = await begin(within, part)
+      for (const [at, begun] of (await begin(within, group, turn)).entries()) {
+        const part = group[at]!
         if ('status' in begun) answers.set(part, begun)
         else held.push({ part, brought: begun })
       }

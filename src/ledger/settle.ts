@@ -4,38 +4,102 @@
  */
 import { TidemarkError } from '../base/errors.ts'
 import { redactText } from '../base/redaction.ts'
-import type { Changes } from './changes.ts'
-import type { ClaimedJob, Driver, JobError, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
+import { type Changes, oneOf, sendEach } from './changes.ts'
+import type { ClaimedJob, Driver, JobError, NewBadItem, NewJob, Settlement, Tx, Value } from './contract.ts'
 import { enqueueJobs } from './enqueue.ts'
 import { storableItem, storableText } from './input-check.ts'
 import { type JobState, nextJobState, type Settling, type Stage } from './states.ts'
 
-export type SettleOneContext = { tx: Tx; driver: Driver; changes: Changes; now: number; owner: number }
+export type SettleContext = { tx: Tx; driver: Driver; changes: Changes; now: number; owner: number }
 
 /** Errors kept per job; older ones go when a job fails more often. */
 const ERRORS_KEPT_MAX = 20
 export const ERROR_TEXT_MAX = 2_000
 
-export async function settleOne(
-  ctx: SettleOneContext,
-  settlement: Settlement,
-): Promise<'held' | 'lost' | 'canceled'> {
-  const { tx, owner } = ctx
-  const { job, event } = settlement
-  const found = await tx.get<{ cancel_requested: number }>(
-    `SELECT cancel_requested FROM jobs WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'${
-      tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
-    }`,
-    [job.id, job.attempt, owner],
+export type Settled = 'held' | 'lost' | 'canceled'
+
+/**
+ * In their order. On a server those that touch nothing but their own rows are asked about in one statement and written in
+ * one request: a hundred failures that came together would else be four hundred round trips. What it throws is the fault
+ * of the one whose turn it was.
+ */
+export async function settleAll(
+  ctx: SettleContext,
+  list: readonly Settlement[],
+  onTurn: (place: number) => void,
+): Promise<Settled[]> {
+  const settled: Settled[] = []
+  for (const run of runsOf(ctx.tx, list)) {
+    const from = settled.length
+    onTurn(from)
+    const held = await heldJobs(ctx, run)
+    const ends = run.map((settlement) => settleHeld(ctx, settlement, held.get(settlement.job.id)))
+    await Promise.allSettled(ends)
+    for (const [at, end] of ends.entries()) {
+      onTurn(from + at)
+      settled.push(await end)
+    }
+  }
+  return settled
+}
+
+/** Together as far as their order is no matter. */
+function* runsOf(tx: Tx, list: readonly Settlement[]): Generator<Settlement[]> {
+  let run: Settlement[] = []
+  const ids = new Set<number>()
+  for (const settlement of list) {
+    const { job, bad, splitInto } = settlement
+    const isPlain = tx.isRemote && job.badId === null && !bad?.length && !splitInto && !ids.has(job.id)
+    if (run.length > 0 && !isPlain) {
+      yield run
+      run = []
+      ids.clear()
+    }
+    run.push(settlement)
+    ids.add(job.id)
+    if (isPlain) continue
+    yield run
+    run = []
+    ids.clear()
+  }
+  if (run.length > 0) yield run
+}
+
+type HeldJob = { id: number; attempt: number; cancel_requested: number }
+
+async function heldJobs(
+  { tx, owner }: SettleContext,
+  run: readonly Settlement[],
+): Promise<Map<number, HeldJob>> {
+  const among = oneOf(
+    tx,
+    run.map(({ job }) => job.id),
   )
-  if (!found) return 'lost'
+  const lock = tx.dialect === 'postgres' ? ' ORDER BY id FOR UPDATE' : ''
+  const rows = await tx.all<HeldJob>(
+    `SELECT id, attempt, cancel_requested FROM jobs WHERE id ${among.sql} AND owner = ? AND state = 'claimed'${lock}`,
+    [...among.params, owner],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Of several at a time, all that a plain one sends leaves before anything of the next one does. */
+async function settleHeld(
+  ctx: SettleContext,
+  settlement: Settlement,
+  found: HeldJob | undefined,
+): Promise<Settled> {
+  const { job, event } = settlement
+  if (found?.attempt !== job.attempt) return 'lost'
   // Someone asked for it to stop: whatever it brought is dropped.
   const stopped = found.cancel_requested === 1
   // A handler that is still running has not stopped yet: it learns of it, and ends with `stop`.
   if (stopped && event === 'continue') return 'canceled'
-  await write(ctx, stopped ? { job, event: 'stop', checkpoint: settlement.checkpoint } : settlement)
+  const end = stopped ? { job, event: 'stop' as const, checkpoint: settlement.checkpoint } : settlement
+  const writes = [() => write(ctx, end)]
+  if (!stopped && settlement.error && event !== 'continue') writes.push(() => recordError(ctx, settlement))
+  await sendEach(ctx.tx, writes, (one) => one())
   if (stopped) return event === 'stop' ? 'held' : 'canceled'
-  if (settlement.error && event !== 'continue') await recordError(ctx, settlement)
   if (settlement.bad?.length) {
     const bad = settlement.bad.map((one) => ({ ...one, item: storableItem(one.item) }))
     await isolate(ctx, job, bad)
@@ -48,7 +112,7 @@ export async function settleOne(
 }
 
 async function write(
-  ctx: SettleOneContext,
+  ctx: SettleContext,
   s: Pick<Settlement, 'job' | 'event' | 'items' | 'runAt' | 'error' | 'checkpoint' | 'note'>,
 ): Promise<void> {
   const { tx, changes, now } = ctx
@@ -99,20 +163,20 @@ const COUNTER_OF: Record<Exclude<Settling, 'continue'>, string> = {
   stop: 'canceled',
 }
 
-async function recordError({ tx, now }: SettleOneContext, { job, error }: Settlement): Promise<void> {
-  await tx.run(`INSERT INTO job_errors(job_id, attempt, at, kind, code, message) VALUES (?, ?, ?, ?, ?, ?)`, [
-    job.id,
-    job.attempt,
-    now,
-    error!.kind,
-    error!.code ?? null,
-    storedText(error!.message),
-  ])
-  await tx.run(
-    `DELETE FROM job_errors WHERE job_id = ? AND id NOT IN
-       (SELECT id FROM job_errors WHERE job_id = ? ORDER BY id DESC LIMIT ${ERRORS_KEPT_MAX})`,
-    [job.id, job.id],
-  )
+async function recordError({ tx, now }: SettleContext, { job, error }: Settlement): Promise<void> {
+  const { kind, code = null, message } = error!
+  const writes: [sql: string, params: Value[]][] = [
+    [
+      `INSERT INTO job_errors(job_id, attempt, at, kind, code, message) VALUES (?, ?, ?, ?, ?, ?)`,
+      [job.id, job.attempt, now, kind, code, storedText(message)],
+    ],
+    [
+      `DELETE FROM job_errors WHERE job_id = ? AND id NOT IN
+         (SELECT id FROM job_errors WHERE job_id = ? ORDER BY id DESC LIMIT ${ERRORS_KEPT_MAX})`,
+      [job.id, job.id],
+    ],
+  ]
+  await sendEach(tx, writes, ([sql, params]) => tx.run(sql, params))
 }
 
 export function errorText({ kind, code, message }: JobError): string {
@@ -125,7 +189,7 @@ function storedText(text: string): string {
 }
 
 /** Registers bad items and counts them in their segment, so that they block nothing. */
-async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly NewBadItem[]): Promise<void> {
+async function isolate(ctx: SettleContext, job: ClaimedJob, bad: readonly NewBadItem[]): Promise<void> {
   const { tx, changes, now } = ctx
   const again = job.badId === null ? undefined : await badAgain(ctx, job.badId, bad)
   for (const item of bad) {
@@ -151,7 +215,7 @@ async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly New
  * A job outside every segment counted nothing, so that what it finds bad gets no row beside one that is there. A row that
  * such a job has made becomes that of the segment which counts the item later.
  */
-async function isKnown({ tx, now }: SettleOneContext, job: ClaimedJob, bad: NewBadItem): Promise<boolean> {
+async function isKnown({ tx, now }: SettleContext, job: ClaimedJob, bad: NewBadItem): Promise<boolean> {
   const which = `stream_id = ? AND kind = ? AND item = ?`
   const values = [job.streamId, job.kind, bad.item]
   if (job.segmentId === null) {
@@ -171,7 +235,7 @@ async function isKnown({ tx, now }: SettleOneContext, job: ClaimedJob, bad: NewB
 
 /** The retry of a bad item found it bad again: it keeps its row, and its segment the count. */
 async function badAgain(
-  { tx, now }: SettleOneContext,
+  { tx, now }: SettleContext,
   badId: number,
   bad: readonly NewBadItem[],
 ): Promise<NewBadItem | undefined> {
@@ -193,7 +257,7 @@ async function badAgain(
  * through all splits), and whoever waited for the batch waits for both.
  */
 async function replaceBySplit(
-  ctx: SettleOneContext,
+  ctx: SettleContext,
   job: ClaimedJob,
   { halves, failures }: { halves: readonly NewJob[]; failures: number },
 ): Promise<void> {
@@ -227,7 +291,7 @@ async function replaceBySplit(
 }
 
 /** A bad item worked after all, or is gone: its segment counts it so, as often as it was listed, and the registry forgets it. */
-async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'gone'): Promise<void> {
+async function mend({ tx }: SettleContext, job: ClaimedJob, as: 'stored' | 'gone'): Promise<void> {
   await forgetCopies({ tx }, job.badId!)
   const rows = await tx.all<{ segment_id: number | null; times: number }>(
     `DELETE FROM bad_items WHERE id = ? RETURNING segment_id, times`,
@@ -244,7 +308,7 @@ async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'g
 }
 
 /** Rows outside every segment, beside one that a segment counts: earlier versions made them. */
-async function forgetCopies({ tx }: Pick<SettleOneContext, 'tx'>, badId: number): Promise<void> {
+async function forgetCopies({ tx }: Pick<SettleContext, 'tx'>, badId: number): Promise<void> {
   await tx.run(
     `DELETE FROM bad_items WHERE segment_id IS NULL AND EXISTS (SELECT 1 FROM bad_items b WHERE b.id = ?
        AND b.segment_id IS NOT NULL AND b.stream_id = bad_items.stream_id AND b.kind = bad_items.kind

@@ -10,7 +10,7 @@
  * - Every look is one at the primary, also where a replica is asked (tx.ts).
  * - Durability is the server's: a commit that it has acknowledged is as safe as it keeps it.
  */
-import { type Clock, sleep, systemClock } from '../../base/clock.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import type {
   Announcement,
@@ -21,8 +21,8 @@ import type {
   KindEffects,
   Tx,
 } from '../contract.ts'
-import { hasCommitted, type Session } from '../doubt.ts'
-import { Manners, RunAgain, runEffects } from '../effects.ts'
+import { forgetWriters, hasCommitted, type Session } from '../doubt.ts'
+import { behindSavepoint, Manners, RunAgain, runEffects } from '../effects.ts'
 import { refuseInside } from '../guard.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
 import { Semaphore } from '../semaphore.ts'
@@ -38,9 +38,7 @@ const READERS_MAX = 4
 /** Searches, which may take their time: nobody who only looks is to wait behind them. */
 const SNAPSHOTS_MAX = 2
 /** The server ends a transaction after twice as long. */
-const TRANSACTION_MS = 2_500
-/** Rows that stay behind are swept by the next engine that starts. */
-const FORGET_MS_MAX = 1_000
+const TRANSACTION_MS = 1_000
 
 export type LibsqlDriverOptions = { connection: Connection; clock: Clock; instance: string; offsetMs: number }
 
@@ -127,7 +125,7 @@ export class LibsqlDriver implements Driver {
   }
 
   savepoint(tx: Tx, fn: () => Promise<void>): Promise<{ error: unknown } | undefined> {
-    return (tx as LibsqlTx).savepoint(fn)
+    return behindSavepoint(tx as LibsqlTx, fn)
   }
 
   assertFit(tx: Tx): void {
@@ -230,10 +228,7 @@ export class LibsqlDriver implements Driver {
     if (this.#closing.signal.aborted) return
     for (const listener of this.#listeners) listener.stop()
     if (this.#reachable) {
-      const patience = new AbortController()
-      const givenUp = sleep(systemClock, FORGET_MS_MAX, patience.signal).catch(() => {})
-      await Promise.race([this.#forgetSessions(), givenUp])
-      patience.abort()
+      await forgetWriters(() => this.#forgetSessions())
     }
     this.#closing.abort(new Error('the ledger was closed'))
     this.#turns.refuseWaiting(closedError())
@@ -299,14 +294,10 @@ export class LibsqlDriver implements Driver {
 
   async #forgetSessions(): Promise<void> {
     if (this.#writer.session.n === 0 && this.#sessionCount === 1) return
-    try {
-      await this.transaction(async (tx) => {
-        await tx.run(FORGET_COMMITS, [`${this.#instance}:%`])
-        ;(tx as LibsqlTx).isWitnessed = false // a witness would be a row again
-      })
-    } catch {
-      // The database is away; the next engine that starts sweeps them.
-    }
+    await this.transaction(async (tx) => {
+      await tx.run(FORGET_COMMITS, [`${this.#instance}:%`])
+      ;(tx as LibsqlTx).isWitnessed = false // a witness would be a row again
+    })
   }
 }
 

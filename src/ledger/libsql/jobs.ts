@@ -2,19 +2,30 @@
  * The hot statements on libSQL: one for a batch, whatever its size, since each costs its share of a request: 1,000 rows
  * in one JSON text took 16 ms to insert, as rows of one VALUES 28, and as 1,000 statements of one request 120 (measured).
  */
-import type { ClaimedJob, ClaimShare, Edge, InsertRow, Lane, ReadyQueue, Taking, Tx } from '../contract.ts'
+import type {
+  ClaimedJob,
+  ClaimShare,
+  Edge,
+  InsertRow,
+  Lane,
+  ReadyQueue,
+  Taking,
+  Tx,
+  Value,
+} from '../contract.ts'
 import { chunks } from '../dependencies.ts'
 import {
   INSERT_EDGES,
   INSERT_JOBS,
   IS_OWN,
   IS_READY,
+  jobValues,
   KIND_ORDER,
   SET_DONE,
-  TAKE,
+  TAKE_ROWS,
   UNLESS_KEY_TAKEN,
 } from '../sqlite-sql.ts'
-import { claimedJob, type TakenRow } from '../taken-row.ts'
+import { claimedJob, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
 import type { Statements } from './tx.ts'
 
 const COLUMNS = 15
@@ -40,7 +51,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     return true
   })
   const inserts = [...chunks(sent, ROWS_PER_STATEMENT_MAX)].map((part) =>
-    (tx as Statements).arrays<[number, string, string | null]>(INSERT, [JSON.stringify(part.map(valuesOf))]),
+    (tx as Statements).arrays<[number, string, string | null]>(INSERT, [JSON.stringify(part.map(jobValues))]),
   )
   const added = (await Promise.all(inserts)).flat()
   const kept = new Set(sent)
@@ -51,12 +62,6 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     at += 1
     return next[0]
   })
-}
-
-/** In the order of INSERT_JOBS. */
-function valuesOf(r: InsertRow): (string | number | null)[] {
-  const place = [r.kind, r.key, r.streamId, r.segmentId, r.parentId, r.lane, r.priority]
-  return [...place, r.wait, r.runAt, r.depsLeft, r.payload, r.size, r.items, r.badId, r.createdAt]
 }
 
 const EDGES = `${INSERT_EDGES} SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true
@@ -111,6 +116,16 @@ export async function readyQueues(
   return rows.map(([streamId, kind, priority]) => ({ streamId, kind, priority }))
 }
 
+/**
+ * A row is one text. As 13 values, each with its type, 2,000 rows took this process 7.6 µs each to read and not 3.7, and
+ * the server 14 µs and not 12 to take and settle (measured).
+ */
+export const TAKE = `${TAKE_ROWS} RETURNING json_array(${TAKEN_COLUMNS})`
+
+export function takenRow([text]: readonly Value[]): TakenRow {
+  return JSON.parse(text as string) as TakenRow
+}
+
 /** Of what a wave has brought beyond the bytes that were asked for, all but one job is given back. */
 const GIVE_BACK = `UPDATE jobs SET state = 'pending', owner = NULL, attempt = attempt - 1, claimed_at = NULL
   WHERE id IN (SELECT value FROM json_each(?))`
@@ -130,8 +145,8 @@ export async function take(
     const most = left
     const taken = wave.map(async ({ streamId, kind, n, priorityMin, bytesMax: shareMax }) => {
       const params = [owner, now, lane, streamId, kind, priorityMin, n, Math.min(most, shareMax)]
-      const rows = await (tx as Statements).arrays<TakenRow>(TAKE, params)
-      return rows.map((row) => claimedJob(row, lane, streamId, kind))
+      const rows = await (tx as Statements).arrays<[string]>(TAKE, params)
+      return rows.map((row) => claimedJob(takenRow(row), lane, streamId, kind))
     })
     const surplus: number[] = []
     for (const job of (await Promise.all(taken)).flat()) {

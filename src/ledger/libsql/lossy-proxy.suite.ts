@@ -2,6 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { after, before } from 'node:test'
+import { type LibsqlServer, startLibsql } from '../../../scripts/libsql.ts'
+import type { Ledger } from '../ledger.ts'
+import { openLedger } from '../open.ts'
 
 /** `request`: it never reaches the server. `answer`: the server has done it. `late`: it reaches the server when told. */
 export type Loss = 'request' | 'answer' | 'late'
@@ -79,6 +83,38 @@ export class LossyProxy {
     }
     const answer = await pass()
     outgoing.writeHead(answer.status).end(answer.body)
+  }
+}
+
+/** A ledger behind such a proxy, with a table of notes, for all tests of a `describe`. */
+export class Notes {
+  server!: LibsqlServer
+  proxy!: LossyProxy
+  ledger!: Ledger
+
+  constructor() {
+    before(async () => {
+      this.server = await startLibsql()
+      this.proxy = await LossyProxy.start(this.server.url)
+      this.ledger = await openLedger(this.proxy.url)
+      await this.ledger.driver.transaction((tx) => tx.run(`CREATE TABLE notes (text TEXT PRIMARY KEY)`))
+    })
+    after(async () => {
+      await this.ledger.close()
+      await this.proxy.close()
+      await this.server.stop()
+    })
+  }
+
+  add(text: string): Promise<number> {
+    return this.ledger.driver.transaction((tx) => tx.run(`INSERT INTO notes VALUES (?)`, [text]))
+  }
+
+  async count(text: string): Promise<number> {
+    const row = await this.ledger.driver.read((tx) =>
+      tx.get<{ n: number }>(`SELECT count(*) AS n FROM notes WHERE text = ?`, [text]),
+    )
+    return row!.n
   }
 }
 

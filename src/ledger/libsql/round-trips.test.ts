@@ -44,7 +44,32 @@ onLibsql(() => {
     test('are as many for a cycle of many jobs as for one of few', async () => {
       const few = await cycleOf(2)
       assert.equal(await cycleOf(300), few)
-      assert.ok(few <= 7, `${few} round trips`)
+      assert.ok(few <= 4, `${few} round trips`)
+    })
+
+    test('are as many for failures that come together as for one', async () => {
+      const failing = async (count: number): Promise<number> => {
+        await fixture.write({ jobs: jobs(count) })
+        const claimed = await fixture.claim({ n: count })
+        const error = { kind: 'transient' as const, message: 'away' }
+        return requests(() =>
+          fixture.cycle({ settle: claimed.map((job) => ({ job, event: 'fail', error })) }),
+        )
+      }
+      const one = await failing(1)
+      assert.equal(await failing(50), one)
+    })
+
+    test('are as many for a thousand segments as for one', async () => {
+      const streamId = await fixture.stream()
+      const lay = (from: number, to: number): Promise<number> => {
+        const places = Array.from({ length: to - from }, (_, at) => from + at)
+        return requests(() =>
+          fixture.write({ segments: places.map((at) => ({ streamId, from: at, to: at + 1 })) }),
+        )
+      }
+      const one = await lay(0, 1)
+      assert.equal(await lay(1, 1_001), one)
     })
 
     test('are two for an enqueue of any size', async () => {

@@ -5,8 +5,7 @@
 import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { type Announcement, LONG_CODE, type Tx, type Value } from '../contract.ts'
-import { Manners, RunAgain, type ServerTx } from '../effects.ts'
-import { IDLE_CODE } from '../guard.ts'
+import { isIdle, Manners, RunAgain, type ServerTx } from '../effects.ts'
 import type { BatchAnswer, Step, StepResult, Stream } from './connection.ts'
 import { Aftermath, classify, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
 
@@ -154,11 +153,6 @@ export class LookTx extends StreamTx {
   }
 }
 
-/** Whoever stood still in a transaction is to blame for it, also if the server has ended it by then. */
-function isIdle(thrown: unknown): boolean {
-  return thrown instanceof TidemarkError && thrown.code === IDLE_CODE
-}
-
 /** A transaction; its BEGIN is sent along with its first statement. */
 export class LibsqlTx extends StreamTx implements ServerTx {
   readonly #stream: Stream
@@ -296,27 +290,10 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     )
   }
 
-  /** See Driver. SAVEPOINT and RELEASE go along with other statements: neither costs a round trip. */
-  async savepoint(fn: () => Promise<void>): Promise<{ error: unknown } | undefined> {
-    this.send('SAVEPOINT tidemark_part')
-    let thrown: unknown
-    try {
-      await fn()
-      if (this.failure === undefined) {
-        this.send('RELEASE tidemark_part')
-        return undefined
-      }
-      // Somebody went on after a failed statement.
-      thrown = this.failure
-    } catch (error) {
-      thrown = error
-    }
-    const error = this.reasonFor(thrown)
-    if (this.broken || error instanceof RunAgain) throw thrown
+  async undo(savepoint: string): Promise<void> {
     this.failure = undefined
-    this.send('ROLLBACK TO tidemark_part')
-    await this.query('RELEASE tidemark_part')
-    return { error }
+    this.send(`ROLLBACK TO ${savepoint}`)
+    await this.query(`RELEASE ${savepoint}`)
   }
 
   /** Requests are put together as it is. */

@@ -20,8 +20,8 @@ import type {
   KindEffects,
   Tx,
 } from '../contract.ts'
-import type { Session } from '../doubt.ts'
-import { Manners, RunAgain, runEffects } from '../effects.ts'
+import { forgetWriters, type Session } from '../doubt.ts'
+import { behindSavepoint, Manners, RunAgain, runEffects } from '../effects.ts'
 import { refuseInside } from '../guard.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
 import { FORGET_COMMITS, hasCommitted, leaveWitness, SWEEP_COMMITS } from './commit.ts'
@@ -39,8 +39,6 @@ const WRITERS_MAX = 8
 const READERS_MAX = 2
 /** Searches, which may take their time: nobody who only looks is to wait behind them. */
 const SNAPSHOTS_MAX = 4
-/** Rows that stay behind are swept by the next engine that starts. */
-const FORGET_MS_MAX = 1_000
 const DEADLOCK_TRIES_MAX = 5
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
@@ -114,7 +112,7 @@ export class PostgresDriver implements Driver {
   readonly lockedJobs = lockedJobs
 
   savepoint(tx: Tx, fn: () => Promise<void>): Promise<{ error: unknown } | undefined> {
-    return (tx as PostgresTx).savepoint(fn)
+    return behindSavepoint(tx as PostgresTx, fn)
   }
 
   assertFit(tx: Tx): void {
@@ -232,10 +230,7 @@ export class PostgresDriver implements Driver {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new Error('the ledger was closed'))
     if (this.#sessionCount > 0 && this.#reachable) {
-      const patience = new AbortController()
-      const givenUp = sleep(systemClock, FORGET_MS_MAX, patience.signal).catch(() => {})
-      await Promise.race([this.#forgetSessions(), givenUp])
-      patience.abort()
+      await forgetWriters(() => this.#forgetSessions())
     }
     for (const listener of this.#listeners) await listener.stop()
     await Promise.all([this.#writers, this.#readers, this.#snapshots].map((pool) => pool.close()))
@@ -347,13 +342,9 @@ export class PostgresDriver implements Driver {
   }
 
   async #forgetSessions(): Promise<void> {
-    try {
-      await this.transaction(async (tx) => {
-        await (tx as PostgresTx).query({ text: FORGET_COMMITS, values: [`${this.#instance}:%`] })
-        ;(tx as PostgresTx).isWitnessed = false // a witness would be a row again
-      })
-    } catch {
-      // The database is away; the next engine that starts sweeps them.
-    }
+    await this.transaction(async (tx) => {
+      await (tx as PostgresTx).query({ text: FORGET_COMMITS, values: [`${this.#instance}:%`] })
+      ;(tx as PostgresTx).isWitnessed = false // a witness would be a row again
+    })
   }
 }

@@ -3,17 +3,11 @@ import type { Writable } from 'node:stream'
 import pg from 'pg'
 import { TidemarkError } from '../../base/errors.ts'
 import type { Announcement, Value } from '../contract.ts'
-import { Manners, RunAgain, type ServerTx } from '../effects.ts'
-import { IDLE_CODE } from '../guard.ts'
+import { isIdle, Manners, RunAgain, type ServerTx } from '../effects.ts'
 import { getTypeParser } from './connection.ts'
 import { classify, classifyOfEffect, isAftermath, isDeadlock, isDown, isStalePlan } from './errors.ts'
 import { ReadyHeads } from './ready-heads.ts'
 import { StatementBook } from './statements.ts'
-
-/** Whoever stood still in a transaction is to blame for it, also if the server has ended the session by then. */
-function isIdle(thrown: unknown): boolean {
-  return thrown instanceof TidemarkError && thrown.code === IDLE_CODE
-}
 
 /**
  * Each constraint that waits for COMMIT, looked at now; for what is written from here on it waits again. So does one that
@@ -73,31 +67,9 @@ export class PostgresTx implements ServerTx {
     return thrown
   }
 
-  /** See Driver. SAVEPOINT and RELEASE go along with other statements: neither costs a round trip. */
-  async savepoint(fn: () => Promise<void>): Promise<{ error: unknown } | undefined> {
-    this.send('SAVEPOINT tidemark_part')
-    let thrown: unknown
-    try {
-      await fn()
-      if (this.failure === undefined) {
-        this.send('RELEASE SAVEPOINT tidemark_part')
-        return undefined
-      }
-      // Somebody went on after a failed statement.
-      thrown = this.failure
-    } catch (error) {
-      thrown = error
-    }
-    const error = this.reasonFor(thrown)
-    if (this.broken || error instanceof RunAgain) throw thrown
-    try {
-      await this.#client.query('ROLLBACK TO SAVEPOINT tidemark_part; RELEASE SAVEPOINT tidemark_part')
-    } catch (lost) {
-      this.failure = lost
-      throw thrown
-    }
+  async undo(savepoint: string): Promise<void> {
+    await this.#client.query(`ROLLBACK TO SAVEPOINT ${savepoint}; RELEASE SAVEPOINT ${savepoint}`)
     this.failure = undefined
-    return { error }
   }
 
   async lookAhead(): Promise<void> {

@@ -332,6 +332,7 @@ function endedError(): TidemarkError {
 /** Statements are prepared once per connection; the cache is bounded by the number of texts in the code. */
 export class SqliteTx implements PreparingTx {
   readonly dialect = 'sqlite'
+  readonly isRemote = false
   readonly #db: DatabaseSync
   readonly #statements: Map<string, StatementSync>
   #closed = false

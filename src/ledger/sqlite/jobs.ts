@@ -6,12 +6,13 @@ import {
   INSERT_JOBS,
   IS_OWN,
   IS_READY,
+  jobValues,
   KIND_ORDER,
   SET_DONE,
-  TAKE,
+  TAKE_ROWS,
   UNLESS_KEY_TAKEN,
 } from '../sqlite-sql.ts'
-import { claimedJob, type TakenRow } from '../taken-row.ts'
+import { claimedJob, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
 
 /** A transaction that keeps the statements it has prepared. */
 export type PreparingTx = Tx & {
@@ -24,24 +25,8 @@ const INSERT = `${INSERT_JOBS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 
 export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]> {
   const insert = (tx as PreparingTx).prepare(INSERT)
-  return rows.map((r) => {
-    const { changes, lastInsertRowid } = insert.run(
-      r.kind,
-      r.key,
-      r.streamId,
-      r.segmentId,
-      r.parentId,
-      r.lane,
-      r.priority,
-      r.wait,
-      r.runAt,
-      r.depsLeft,
-      r.payload,
-      r.size,
-      r.items,
-      r.badId,
-      r.createdAt,
-    )
+  return rows.map((row) => {
+    const { changes, lastInsertRowid } = insert.run(...jobValues(row))
     return changes === 0 ? null : Number(lastInsertRowid)
   })
 }
@@ -94,6 +79,8 @@ export async function readyQueues(
   }
   return queues
 }
+
+const TAKE = `${TAKE_ROWS} RETURNING ${TAKEN_COLUMNS}`
 
 export async function take(
   tx: Tx,

@@ -17,6 +17,7 @@ async function plansOf(ledger: Ledger, ask: (tx: Tx) => Promise<unknown>): Promi
     }
     await ask({
       dialect: tx.dialect,
+      isRemote: tx.isRemote,
       all: async (sql, params) => {
         await note(sql, params)
         return tx.all(sql, params)

@@ -34,6 +34,7 @@ export async function withinTime<T>(
 
 class TimedTx implements Tx {
   readonly dialect = 'postgres'
+  readonly isRemote = true
   readonly #tx: Tx
   readonly #msMax: number
   readonly #clock: Clock

@@ -13,6 +13,7 @@ test('what is looked for with every object is found by an index, however many sh
     const { read } = ledger.driver
     const noting = (tx: Tx): Tx => ({
       dialect: tx.dialect,
+      isRemote: tx.isRemote,
       run: (sql, params) => tx.run(sql, params),
       get(sql, params) {
         asked.push({ sql, params })

@@ -54,12 +54,27 @@ export function showItem(drive: Drive, item: Item, quirks: Quirks, options: Show
     fileSystemInfo: fileTimes(item, quirks),
   }
   if (item.kind === 'file') json.file = fileFacet(item, quirks)
+  else if (item.remote) json.remoteItem = remoteItem(item.remote)
   else if (item.kind === 'package') json.package = { type: 'oneNote' }
   else json.folder = { childCount: item.children!.size }
   if (!item.parent) json.root = {}
   if (item.specialName !== undefined) json.specialFolder = { name: item.specialName }
   if (options.downloadUrl !== undefined) json['@microsoft.graph.downloadUrl'] = options.downloadUrl
   return json
+}
+
+/** What is said of something in another drive. */
+export function remoteItem({ drive, item }: { drive: Drive; item: Item }): ItemJson {
+  const owner = { user: { displayName: drive.owner.split('@')[0], email: drive.owner } }
+  return {
+    id: item.id,
+    name: item.name,
+    size: sizeOf(item),
+    webUrl: `https://onedrive.example/${encodeURIComponent(item.id)}`,
+    parentReference: { driveId: drive.id, driveType: drive.type },
+    shared: { scope: 'users', owner, sharedBy: owner },
+    ...(item.kind === 'file' ? { file: {} } : { folder: { childCount: item.children!.size } }),
+  }
 }
 
 export function showDriveId(drive: Drive, quirks: Quirks, item?: Item): string {

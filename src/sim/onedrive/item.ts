@@ -1,5 +1,6 @@
 /** One item of a drive: a file, a folder, or a package (a OneNote notebook), and what is known about it. */
 import type { Content } from './content.ts'
+import type { Drive } from './drive.ts'
 
 export type ItemKind = 'file' | 'folder' | 'package'
 
@@ -40,6 +41,12 @@ export type Item = {
   /** The name it had before the last rename, for a delta that repeats itself. */
   nameBefore?: string
   specialName?: string
+  /** It is no folder of this drive but a shortcut to one of another. */
+  remote?: { drive: Drive; item: Item }
+  /** Somebody else was let in here at some time. */
+  isShared?: true
+  /** Folders that it was in, and was moved out of: to whoever sees nothing else it is deleted. */
+  left?: Set<Item>
   /** Which transient refusals it has met already, where such a quirk is on. */
   met: Set<string> | undefined
 }

@@ -70,9 +70,17 @@ const DOWNLOADS_ONLY: Reason = { code: 'downloads-only', because: 'only download
 const UPLOADS_ONLY: Reason = { code: 'uploads-only', because: 'only uploads are on' }
 export const UPLOADS_ONLY_CONFLICT = 'it was changed on both sides, and only uploads are on'
 
+export const SHORTCUT =
+  'it is a shortcut to something that somebody shares, which can be kept in step with a folder of its own'
+
 /** Verbs that change the folder, and those that change OneDrive. */
 const LOCAL_VERBS: ReadonlySet<Verb> = new Set(['download', 'mkdir-local', 'move-local', 'delete-local'])
-const REMOTE_VERBS: ReadonlySet<Verb> = new Set(['upload', 'mkdir-remote', 'move-remote', 'delete-remote'])
+export const REMOTE_VERBS: ReadonlySet<Verb> = new Set([
+  'upload',
+  'mkdir-remote',
+  'move-remote',
+  'delete-remote',
+])
 
 export function decide(node: Case, mode: Mode): Decision {
   const decision = decideTwoWay(node)
@@ -122,6 +130,7 @@ function decideTwoWay(node: Case): Decision {
     return { do: 'report', row: 'special', because: 'it is neither a file nor a folder' }
   if (remote?.type === 'package')
     return { do: 'report', row: 'package', because: 'it is a notebook, which has no file' }
+  if (remote?.type === 'shortcut') return { do: 'report', row: 'shortcut', because: SHORTCUT }
   // Left over from an exchange of names that was interrupted, and nothing says any more where it belongs.
   if (!base && isHere(local) && !isThere(remote) && isTemporaryName(local.name))
     return { do: 'conflict', row: TEMPORARY_NAME, conflict: 'create-create' }

@@ -85,12 +85,13 @@ async function drafted(
 ): Promise<{ pair: FolderPair; draft: NewFolderPair }> {
   const account = await accounts.find(SERVICE, draft.account)
   if (!account) throw new TidemarkError('The account is gone.', { kind: 'auth' })
-  const { name, driveId, driveType, rootItemId, root, settings } = draft
+  const { name, driveId, driveType, rootItemId, sharedBy, root, settings } = draft
   const same = { name, account: account.name, driveId, rootItemId, root, markerId: 'none' }
   return {
-    draft: { ...same, driveType, machine: machineId(), settings: JSON.stringify(settings) },
+    draft: { ...same, sharedBy, driveType, machine: machineId(), settings: JSON.stringify(settings) },
     pair: {
       ...same,
+      sharedBy: sharedBy ?? undefined,
       settings,
       stream: streamOf(name),
       isBusiness: driveType !== 'personal',

@@ -58,8 +58,10 @@ async function hear(deps: DeltaDeps, job: RunContext<DeltaPayload>, pair: Folder
   let row = await store.folderPair(pair.name)
   if (row.link?.startsWith(LISTED)) {
     const isAsked = job.payload.isPlannedLater === true || row.heardAt === null
-    if (!isAsked && job.clock.now() - row.heardAt! < LISTING_MS)
+    if (!isAsked && job.clock.now() - row.heardAt! < LISTING_MS) {
+      await checkTop(pair, job.signal)
       return { skip: 'all of it was listed lately' }
+    }
     return listAll(deps, job, pair)
   }
   const links = new Set<string | null>([row.link])

@@ -6,6 +6,7 @@
  *   shared ──its top is not given any more──▶ paused (share-gone) ──its top is given──▶ shared
  */
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
+import { shellWord } from '../../base/wording.ts'
 import type { DriveItem } from '../../cloud/onedrive/client.ts'
 import { answers } from '../../cloud/onedrive/errors.ts'
 import type { FolderPair } from './folder-pair.ts'
@@ -39,7 +40,7 @@ export async function checkTop(pair: SharedPair, signal?: AbortSignal): Promise<
   throw new TidemarkError(`${sharedBy} has deleted this folder, or does not share it with you any more`, {
     kind: 'transient',
     code: SHARE_GONE,
-    hint: `All files here stay as they are. It goes on by itself when the folder is shared again; to give it up: tidemark files remove ${pair.name}`,
+    hint: `All files here stay as they are. It goes on by itself when the folder is shared again, or the account is connected with --shared again; to give it up: tidemark files remove ${shellWord(pair.name)}`,
   })
 }
 

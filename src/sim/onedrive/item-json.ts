@@ -58,6 +58,7 @@ export function showItem(drive: Drive, item: Item, quirks: Quirks, options: Show
   else if (item.kind === 'package') json.package = { type: 'oneNote' }
   else json.folder = { childCount: item.children!.size }
   if (!item.parent) json.root = {}
+  if (item.isShared) json.shared = sharedFacet(drive)
   if (item.specialName !== undefined) json.specialFolder = { name: item.specialName }
   if (options.downloadUrl !== undefined) json['@microsoft.graph.downloadUrl'] = options.downloadUrl
   return json
@@ -65,16 +66,20 @@ export function showItem(drive: Drive, item: Item, quirks: Quirks, options: Show
 
 /** What is said of something in another drive. */
 export function remoteItem({ drive, item }: { drive: Drive; item: Item }): ItemJson {
-  const owner = { user: { displayName: drive.owner.split('@')[0], email: drive.owner } }
   return {
     id: item.id,
     name: item.name,
     size: sizeOf(item),
     webUrl: `https://onedrive.example/${encodeURIComponent(item.id)}`,
     parentReference: { driveId: drive.id, driveType: drive.type },
-    shared: { scope: 'users', owner, sharedBy: owner },
+    shared: sharedFacet(drive),
     ...(item.kind === 'file' ? { file: {} } : { folder: { childCount: item.children!.size } }),
   }
+}
+
+function sharedFacet({ owner }: Drive): ItemJson {
+  const identity = { user: { displayName: owner.split('@')[0], email: owner } }
+  return { scope: 'users', owner: identity, sharedBy: identity }
 }
 
 export function showDriveId(drive: Drive, quirks: Quirks, item?: Item): string {

@@ -122,7 +122,9 @@ function fullError(cause: TidemarkError): TidemarkError {
 
 function waiting(afterMs: number, { message, code }: TidemarkError): Ended {
   const why = code === 'quota-full' ? ({ code } as const) : {}
-  return { end: 'wait', because: message, afterMs, ...why }
+  // Whoever asks for changes finds out for good, and stops the work on it.
+  const isHeardFirst = code === SHARE_GONE
+  return { end: 'wait', because: message, afterMs, ...why, ...(isHeardFirst && { isHeardFirst }) }
 }
 
 async function obstaclePlace(context: ActionContext, error: TidemarkError): Promise<Where | undefined> {

@@ -72,8 +72,8 @@ function FolderBody({ folder }: { folder: FolderView }) {
       {remove.busy || remove.isDone ? null : <Views folder={folder} />}
       <p class="muted small path">
         {formatPlural(folder.files, 'file')}, {formatPlural(folder.folders, 'folder')},{' '}
-        {formatBytes(folder.bytes)} · {MODES[folder.mode]} · {POLICIES[folder.policy]} · {folder.account} ·{' '}
-        {folder.root}
+        {formatBytes(folder.bytes)} · {MODES[folder.mode]} · {POLICIES[folder.policy]} · {folder.account}
+        {folder.sharedBy === null ? '' : `, shared by ${folder.sharedBy}`} · {folder.root}
       </p>
       {folder.isHere ? <RemoveFolder folder={folder} remove={remove} /> : null}
     </div>

@@ -143,6 +143,61 @@ for (const [kind, owner] of [
   })
 }
 
+describe('what is not there any more', () => {
+  before(open)
+  after(() => world.close())
+
+  test('of a folder that is withdrawn is not deleted here, though OneDrive says that all of it is deleted', async () => {
+    of(BEN).share('Projects', ANN)
+    const folder = newFolder()
+    await synced(folder, '--drive', 'Projects (ben)')
+    of(BEN).setQuirks({ withdrawnListsDeleted: true })
+    of(BEN).unshare('Projects', ANN)
+    const { code, stderr } = await world.run('files', 'sync', folder)
+    assert.equal(code, 1, stderr)
+    assert.match(stderr, /does not share it with you any more/)
+    assert.equal(read(folder, 'plan.txt'), 'the plan')
+    assert.equal(read(folder, 'many/7.txt'), 'number 7')
+    of(BEN).share('Projects', ANN)
+    await synced(folder)
+    assert.deepEqual(trashOf(folder), [])
+    assert.equal(read(folder, 'many/7.txt'), 'number 7')
+    of(BEN).setQuirks({ withdrawnListsDeleted: false })
+  })
+
+  test('where it was, because it was moved while everything was listed, is not taken for deleted', async () => {
+    const { device, state } = of(CAT)
+    for (const name of ['a', 'b']) device.write(`Listed/${name}/${name}.txt`, name)
+    device.write('Listed/b/moved.txt', 'moved')
+    of(CAT).share('Listed', ANN)
+    const folder = newFolder()
+    await synced(folder, '--drive', 'Listed (cat)')
+    const fetched = world.sim.log.bytesOf('graph.download').sent
+    const last = device.item('Listed/b').id
+    const get = state.get.bind(state)
+    let moves = 0
+    // The folder that it goes to was listed already, the one that it leaves is listed next.
+    state.get = (id) => {
+      if (id === last && moves++ === 0) device.move('Listed/b/moved.txt', 'Listed/a/moved.txt')
+      return get(id)
+    }
+    await synced(folder)
+    state.get = get
+    assert.ok(moves > 1)
+    assert.equal(read(folder, 'a/moved.txt'), 'moved')
+    assert.deepEqual(trashOf(folder), [])
+    assert.equal(world.sim.log.bytesOf('graph.download').sent, fetched, 'it was moved, and not fetched again')
+  })
+})
+
+/** Files in the trash of a folder. */
+function trashOf(folder: string): string[] {
+  const trash = join(folder, '.tidemark/trash')
+  if (!existsSync(trash)) return []
+  const found = readdirSync(trash, { recursive: true, withFileTypes: true })
+  return found.filter((one) => one.isFile()).map(({ name }) => name)
+}
+
 describe('a folder that is shared for reading', () => {
   before(open)
   after(() => world.close())

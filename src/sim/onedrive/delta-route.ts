@@ -15,6 +15,7 @@ import {
   show,
   unsupported,
 } from './route.ts'
+import { sharesOf } from './shares.ts'
 
 export const deltaRoutes: GraphRoutes = {
   'GET item/delta': {
@@ -26,6 +27,22 @@ export const deltaRoutes: GraphRoutes = {
 }
 
 function delta(context: GraphContext): SimAnswer {
+  return withdrawn(context) ?? deltaOf(context)
+}
+
+/** To a guest who is not let in any more it may look like deletions. */
+function withdrawn(context: GraphContext): SimAnswer | undefined {
+  const { sim, drive, call, address, guest } = context
+  const start = address.item?.start
+  const folder = start?.kind === 'id' ? drive.ever(start.id) : undefined
+  if (!sim.quirks.withdrawnListsDeleted || !guest || !folder || sharesOf(guest, folder).length > 0)
+    return undefined
+  const items = [...subtree(folder)].filter((item) => item !== folder)
+  const value = items.map((item) => show(context, item, { isDelta: true, isRow: true, isDeleted: true }))
+  return jsonAnswer({ value, '@odata.deltaLink': `${call.origin}${call.path}?${call.query}` })
+}
+
+function deltaOf(context: GraphContext): SimAnswer {
   const { sim, drive, call, plan, address } = context
   const folder = itemOf(context)
   if (folder !== drive.root && !sim.quirks.folderDelta) {

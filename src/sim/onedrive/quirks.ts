@@ -33,6 +33,7 @@ export const quirkSwitches = z.strictObject({
   folderDelta: isOn,
   shortcutsHidden: isOn,
   sharedWithMeEnded: isOn,
+  withdrawnListsDeleted: isOn,
   /** In milliseconds; 0 is off. */
   deltaLagMs: z.number().min(0),
   namesEncoded: isOn,

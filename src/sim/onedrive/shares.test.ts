@@ -165,6 +165,16 @@ describe('delta of a folder', () => {
     assert.deepEqual(rows(page).sort(), ['+Outside', '+Projects', '+back', '+far.txt', '+note.txt', '+sub'])
   })
 
+  test('that is withdrawn is not found, or by a switch looks as if all in it were deleted', async () => {
+    ben.share('Projects', ANN)
+    const page = await get(`${at(ben, 'Projects')}/delta`)
+    ben.unshare('Projects', ANN)
+    assert.equal((await get(link(page))).status, 404)
+    ben.setQuirks({ withdrawnListsDeleted: true })
+    assert.deepEqual(rows(await get(link(page))).sort(), ['-deep', '-note.txt', '-plan.txt'])
+    ben.setQuirks({ withdrawnListsDeleted: false })
+  })
+
   test('is refused on Business, unless that has learned it', async () => {
     cat.share('Projects', ANN)
     const refusal = await get(`${at(cat, 'Projects')}/delta`)

@@ -21,17 +21,25 @@ type DriveType = 'personal' | 'business'
 
 const FILES = 30
 const FRAGMENT_BYTES = 320 * 1024
+/** Who shares something. */
+const BEN = 'ben@example.com'
+const SCOPES = ['Files.ReadWrite.All', 'User.Read']
 
 export const graphClients: readonly Client[] = (['personal', 'business'] as const).map((type) => ({
   client: `@microsoft/microsoft-graph-client 3 (${type})`,
   world: {
-    onedrive: { drives: [{ account: ANN, type, files: FILES, sizes: 'small' }] },
+    onedrive: {
+      drives: [
+        { account: ANN, type, files: FILES, sizes: 'small' },
+        { account: BEN, type },
+      ],
+    },
   } satisfies SimOptions,
   calls: (sim) => graphCalls(sim, type),
 }))
 
 function graphCalls(sim: Sim, type: DriveType): readonly Call[] {
-  const { accessToken } = sim.onedrive.issue(ANN)
+  const { accessToken } = sim.onedrive.issue(ANN, SCOPES)
   const proxy = proxyTo(sim)
   const chain = MiddlewareFactory.getDefaultMiddlewareChain({ getAccessToken: async () => accessToken })
   const ownWay: Middleware = {
@@ -47,6 +55,7 @@ function graphCalls(sim: Sim, type: DriveType): readonly Call[] {
     ...deltaCalls(graph, type),
     ...batchCalls(graph),
     ...sharingCalls(graph, type),
+    ...sharedCalls(graph, { sim, type }),
   ]
 }
 
@@ -347,5 +356,65 @@ function sharingCalls(graph: GraphClient, type: DriveType): Call[] {
       assert.ok(value.some(({ id }) => id === permission))
     },
     'DELETE permission': () => graph.api(`/me/drive/root:/fresh.txt:/permissions/${permission}`).delete(),
+  })
+}
+
+/** What somebody else shares: found, read, changed, heard of, and refused where it is not. */
+function sharedCalls(graph: GraphClient, { sim, type }: { sim: Sim; type: DriveType }): Call[] {
+  const drive = sim.onedrive.drive(BEN)
+  const { device } = drive
+  device.write('Team/plan.txt', 'the plan')
+  device.write('Read/only.txt', 'read')
+  device.write('private.txt', 'mine')
+  let team = ''
+  const at = (path: string): string => `/drives/${drive.id}/items/${device.item(path).id}`
+  return callsOf({
+    'GET sharedWithMe names where it is': async () => {
+      drive.share('Team', ANN)
+      const { value }: Page = await graph.api('/me/drive/sharedWithMe').get()
+      const remote = value[0]!.remoteItem as Json & { parentReference: { driveId: string } }
+      team = `/drives/${remote.parentReference.driveId}/items/${remote.id}`
+      assert.equal(team, at('Team'))
+    },
+    'GET children of a shared folder': async () => {
+      const { value }: Page = await graph.api(`${team}/children`).get()
+      assert.deepEqual(
+        value.map(({ name }) => name),
+        ['plan.txt'],
+      )
+    },
+    'PUT into a shared folder': async () => {
+      await graph.api(`${team}:/ours.txt:/content`).put('ours')
+      assert.equal(device.read('Team/ours.txt')?.toString(), 'ours')
+    },
+    'GET permissions of a shared folder': async () => {
+      const { value }: Page = await graph.api(`${team}/permissions`).get()
+      assert.deepEqual(value[0]!.roles, ['write'])
+    },
+    'PUT where only reading is shared is refused': async () => {
+      drive.share('Read', ANN, 'read')
+      assert.equal(await refusal(graph.api(`${at('Read/only.txt')}/content`).put('x')), 403)
+    },
+    'GET what is not shared is refused': async () =>
+      assert.equal(await refusal(graph.api(at('private.txt')).get()), type === 'personal' ? 404 : 403),
+    'GET delta of a shared folder': async () => {
+      if (type === 'business') return assert.equal(await refusal(graph.api(`${team}/delta`).get()), 501)
+      const page: Page = await graph.api(`${team}/delta`).get()
+      assert.ok(page.value.every(({ name }) => name !== 'private.txt'))
+      device.write('Team/later.txt', 'later')
+      const later: Page = await graph.api(page['@odata.deltaLink']!).get()
+      assert.ok(later.value.some(({ name }) => name === 'later.txt'))
+    },
+    'GET shares by a link': async () => {
+      const own = sim.onedrive.issue(BEN, SCOPES).accessToken
+      const answer = await fetch(`${sim.onedrive.graphUrl}${at('Read')}/createLink`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${own}` },
+        body: JSON.stringify({ type: 'view' }),
+      })
+      const { link } = (await answer.json()) as { link: { webUrl: string } }
+      const share = `u!${Buffer.from(link.webUrl).toString('base64url')}`
+      assert.equal((await graph.api(`/shares/${share}/driveItem`).get()).name, 'Read')
+    },
   })
 }

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { ANN, connectAnn } from '../../src/apps/files/api/files-api.suite.ts'
 import type { FolderView } from '../../src/apps/files/api/schemas.ts'
 import { openVault } from '../../src/base/vault.ts'
+import type { OneDriveAccess } from '../../src/cloud/onedrive/auth.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
@@ -15,6 +16,8 @@ export const OWNER = ANN
 export type FileSite = {
   site: Site
   drive: SimDrive
+  /** Of one of the others. */
+  driveOf(account: string): SimDrive
   /** In which folders may be added. */
   place: string
   /** Adds a folder, and waits until it is in step. */
@@ -31,11 +34,14 @@ type FileSiteOptions = {
   isConnected?: boolean
   /** False: as a stranger finds it, without a client to sign in with, and without any account. */
   isSetUp?: boolean
+  /** Drives of other people, of which the account may see what they share. */
+  others?: readonly string[]
 }
 
 export async function startFileSite(options: FileSiteOptions = {}): Promise<FileSite> {
   const { isSetUp = true } = options
-  const onedrive = { drives: [{ account: OWNER }] }
+  const others = options.others ?? []
+  const onedrive = { drives: [OWNER, ...others].map((account) => ({ account })) }
   const world = await World.start({ messages: 3, onedrive, isConnected: isSetUp })
   const { sim } = world
   const place = join(realpathSync(world.home), '..', `${world.home.split('/').at(-1)}-folders`)
@@ -54,7 +60,8 @@ export async function startFileSite(options: FileSiteOptions = {}): Promise<File
     TIDEMARK_BANDWIDTH_DOWNLOAD: '6MB/s',
     TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
-  if (isSetUp && options.isConnected !== false) await connectOwner(world)
+  if (isSetUp && options.isConnected !== false)
+    await connectOwner(world, others.length > 0 ? 'shared' : 'readwrite')
   const site = new Site(world, { args: [], poisoned: [] })
   try {
     await site.restart()
@@ -77,6 +84,7 @@ export async function startFileSite(options: FileSiteOptions = {}): Promise<File
     place,
     status,
     drive: sim.onedrive.drive(OWNER),
+    driveOf: (account) => sim.onedrive.drive(account),
     async add(name, policy = 'keep-both') {
       await site.post('/api/files/folders', { path: join(place, name), policy })
       await settled(name)
@@ -99,11 +107,11 @@ export async function startFileSite(options: FileSiteOptions = {}): Promise<File
 }
 
 /** As `account add` would, without a person to ask. */
-async function connectOwner({ sim, home, env }: World): Promise<void> {
+async function connectOwner({ sim, home, env }: World, access: OneDriveAccess): Promise<void> {
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
   try {
     const shelf = { accounts: await Accounts.open(ledger), vault: await openVault({ env, home }) }
-    await connectAnn(shelf, sim)
+    await connectAnn(shelf, sim, access)
   } finally {
     await ledger.close()
   }

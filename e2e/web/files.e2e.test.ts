@@ -12,6 +12,8 @@ import { checkAccessible, checkNoSideScroll, NARROW_PX, shoot } from './look.ts'
 import { until } from './site.ts'
 
 const MANY = 600
+/** Who shares something with the owner. */
+const BEN = 'ben@example.com'
 const row = (page: Page, name: string) => page.getByRole('treeitem', { name })
 const view = (page: Page, name: string | RegExp) =>
   page.getByRole('group', { name: 'What is shown' }).getByRole('radio', { name })
@@ -307,5 +309,39 @@ describe('the settings of OneDrive', () => {
     await page.getByText('No folder is kept in step yet').waitFor()
     assert.equal(files.read('mine/theirs.txt'), 'from OneDrive')
     assert.ok(files.drive.device.has('own.txt'))
+  })
+
+  test('a folder that somebody shares is chosen from the list, and a withdrawn one says so and keeps its files', async (t) => {
+    const files = await startFileSite({ others: [BEN] })
+    const browser = await openBrowser()
+    t.after(async () => {
+      await browser.close()
+      await files.close()
+    })
+    const ben = files.driveOf(BEN)
+    ben.device.write('Team/plan.txt', 'the plan')
+    ben.share('Team', OWNER, 'read')
+    const page = await visit(t, browser, { url: files.site.url, path: '/settings' })
+    const place = page.getByLabel('Keep it in step with')
+    await place.selectOption({ label: 'A shared folder, by its link' })
+    await page.getByLabel('Link of the shared folder').waitFor()
+    await checkAccessible(page)
+    await place.selectOption({ label: 'Team (ben), shared with you' })
+    await page.getByLabel('Folder', { exact: true }).fill(join(files.place, 'team'))
+    await page.getByRole('button', { name: 'Keep it in step' }).click()
+    await page.getByRole('heading', { name: 'team', level: 1 }).waitFor()
+    await row(page, 'plan.txt').waitFor()
+    await page.getByText(`Only from OneDrive to here`).waitFor()
+    await page.getByText(`${OWNER}, shared by ben`).waitFor()
+    await until('it is here', async () => existsSync(join(files.place, 'team/plan.txt')))
+
+    ben.unshare('Team', OWNER)
+    await files.site.post('/api/files/folders/team/sync')
+    await page
+      .getByText('ben has deleted this folder, or does not share it with you any more')
+      .first()
+      .waitFor()
+    await checkAccessible(page)
+    assert.equal(files.read('team/plan.txt'), 'the plan')
   })
 })

@@ -47,8 +47,11 @@ export type JobOptions<P> = {
   stallMs?: number
   /** For jobs about several items: how to name them, and how to make a job for some of them. */
   items?: { of: (payload: P) => readonly string[]; only: (payload: P, items: readonly string[]) => P }
-  /** For people: "downloading 3 files". Of a kind with `items`, the noun is what one item is. */
-  describe?: { verb: string; noun: string }
+  /**
+   * For people: "downloading 3 files". Of a kind with `items`, the noun is what one item is. `input`: what of its
+   * payload they are shown, where that has codes in it; all of it otherwise.
+   */
+  describe?: { verb: string; noun: string; input?: (payload: P) => unknown }
 }
 
 export type JobKind<P> = JobOptions<P> & { readonly attempts: number; readonly stallMs: number }

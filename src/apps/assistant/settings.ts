@@ -10,11 +10,13 @@ export const assistSection = defineSection('assist', {
     { min: 1, max: 1440 },
     15,
     'how often a mailbox is looked at where nothing was pushed: a safety net',
+    { onPage: true },
   ),
   full_scan_minutes: whole(
     { min: 1, max: 10_080 },
     60,
     'how often the whole inbox, all labels and all drafts are compared: finds what pushes and history missed',
+    { onPage: true },
   ),
   scan_days: whole({ min: 1, max: 3_650 }, 10, 'how old mail may be that such a scan sorts'),
   backlog_max: whole(

@@ -70,9 +70,40 @@ const DOWNLOADS_ONLY: Reason = { code: 'downloads-only', because: 'only download
 const UPLOADS_ONLY: Reason = { code: 'uploads-only', because: 'only uploads are on' }
 export const UPLOADS_ONLY_CONFLICT = 'it was changed on both sides, and only uploads are on'
 
+export const SHORTCUT =
+  'it is a shortcut to something that somebody shares, which can be kept in step with a folder of its own'
+
+/** Why, by the row of the decision table. */
+export const ROW_TEXTS: Readonly<Record<string, string>> = {
+  EF2: 'changed in OneDrive',
+  EF3: 'changed here',
+  EF4: 'changed on both sides, perhaps to the same',
+  EF5: 'changed on both sides',
+  EF6: 'deleted here',
+  EF7: 'deleted here, but changed in OneDrive',
+  EF8: 'deleted in OneDrive',
+  EF9: 'deleted in OneDrive, but changed here',
+  EF11: 'made on both sides, perhaps the same',
+  EF12: 'made on both sides, with other content',
+  EF13: 'new here',
+  EF14: 'new in OneDrive',
+  ED3: 'new in OneDrive',
+  ED4: 'deleted here, but something in it stays',
+  ED5: 'new here',
+  ED6: 'deleted in OneDrive',
+  ED8: 'deleted here',
+  'moved remotely': 'moved in OneDrive',
+  'moved locally': 'moved here',
+}
+
 /** Verbs that change the folder, and those that change OneDrive. */
 const LOCAL_VERBS: ReadonlySet<Verb> = new Set(['download', 'mkdir-local', 'move-local', 'delete-local'])
-const REMOTE_VERBS: ReadonlySet<Verb> = new Set(['upload', 'mkdir-remote', 'move-remote', 'delete-remote'])
+export const REMOTE_VERBS: ReadonlySet<Verb> = new Set([
+  'upload',
+  'mkdir-remote',
+  'move-remote',
+  'delete-remote',
+])
 
 export function decide(node: Case, mode: Mode): Decision {
   const decision = decideTwoWay(node)
@@ -122,6 +153,7 @@ function decideTwoWay(node: Case): Decision {
     return { do: 'report', row: 'special', because: 'it is neither a file nor a folder' }
   if (remote?.type === 'package')
     return { do: 'report', row: 'package', because: 'it is a notebook, which has no file' }
+  if (remote?.type === 'shortcut') return { do: 'report', row: 'shortcut', because: SHORTCUT }
   // Left over from an exchange of names that was interrupted, and nothing says any more where it belongs.
   if (!base && isHere(local) && !isThere(remote) && isTemporaryName(local.name))
     return { do: 'conflict', row: TEMPORARY_NAME, conflict: 'create-create' }

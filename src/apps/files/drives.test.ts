@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { startFilesApi } from './api/files-api.suite.ts'
+import { startFilesApi, until } from './api/files-api.suite.ts'
 import { ANN, FilesHome } from './cli/files.suite.ts'
 
 const DRIVES = [
@@ -11,6 +11,8 @@ const DRIVES = [
   { account: ANN, name: 'Documents', site: 'Marketing' },
   { account: ANN, name: 'Contracts', site: 'Legal' },
 ]
+
+const BEN = 'ben@example.com'
 
 type Listed = { account: string; drives: { id: string; name: string; type: string }[]; hint: string | null }
 
@@ -32,10 +34,10 @@ describe('files drives', () => {
       drives.map(({ name, type }) => `${name} ${type}`),
       ['OneDrive business', 'Marketing/Documents documentLibrary', 'Legal/Contracts documentLibrary'],
     )
-    assert.equal(hint, null)
+    assert.match(hint ?? '', /found by its link/)
     const { stdout, stderr } = await world.run('files', 'drives')
     assert.match(stdout, /Marketing\/Documents/)
-    assert.match(stderr, /tidemark files sync FOLDER --drive NAME/)
+    assert.match(stderr, /tidemark files sync FOLDER --drive NAME, or with its id/)
   })
 
   test('a library is chosen by the name under which it is listed, and kept in step both ways', async () => {
@@ -84,6 +86,44 @@ test('the API lists drives, and adds a folder for one of them', async () => {
     assert.equal(added.status, 201, JSON.stringify(added.body))
     const other = await world.post('/api/files/folders', { path: join(world.place, 'b'), drive: 'No such' })
     assert.deepEqual([other.status, other.body.code], [400, 'no-drive'])
+  } finally {
+    await world.close()
+  }
+})
+
+test('the API lists shared folders, adds one, and says when it is withdrawn and when it goes on', async () => {
+  const world = await startFilesApi({ others: [{ account: BEN }] })
+  try {
+    const ben = world.sim.onedrive.drive(BEN)
+    ben.device.write('Team/plan.txt', 'the plan')
+    ben.share('Team', ANN, 'read')
+    await world.connect('shared')
+    const { body } = await world.get('/api/files/drives')
+    assert.equal(body.isWide, true)
+    const [, shared] = body.drives
+    assert.deepEqual([shared.name, shared.type, shared.owner], ['Team (ben)', 'sharedFolder', 'ben'])
+    const added = await world.add({ drive: shared.id })
+    assert.equal(added.status, 201, JSON.stringify(added.body))
+    assert.match(added.body.text, /ben shares with ann@example\.com for reading: changes only come here/)
+    await world.settled()
+    assert.equal(world.read('plan.txt'), 'the plan')
+    const folder = async () => (await world.get('/api/files/folders/docs')).body
+    assert.deepEqual([(await folder()).sharedBy, (await folder()).mode], ['ben', 'download-only'])
+
+    ben.unshare('Team', ANN)
+    await world.post('/api/files/folders/docs/sync', {})
+    await until(async () => (await folder()).pauseCode === 'share-gone')
+    assert.equal((await folder()).state, 'needs you')
+    assert.match((await folder()).text, /does not share it with you any more\. All files here stay/)
+    assert.equal(world.read('plan.txt'), 'the plan')
+    const held = await world.post('/api/files/folders/docs/sync', {})
+    assert.match(held.body.text, /Paused, so it waits/)
+
+    ben.share('Team', ANN, 'read')
+    ben.device.write('Team/plan.txt', 'a newer plan')
+    await world.post('/api/files/folders/docs/sync', {})
+    await until(async () => world.read('plan.txt') === 'a newer plan')
+    assert.equal((await folder()).pauseCode, null)
   } finally {
     await world.close()
   }

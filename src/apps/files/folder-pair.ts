@@ -72,6 +72,8 @@ export type FolderPair = {
   driveId: string
   isBusiness: boolean
   rootItemId: string
+  /** Who shares it, where the top is a folder of somebody else. */
+  sharedBy?: string | undefined
   /** The folder, absolute. */
   root: string
   markerId: string

@@ -69,7 +69,14 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
     clock,
     lookAfter: (pair) => looking.lookAfter(pair),
   })
-  const looking: SyncKinds = syncKinds({ pairs, store, ledger, kindOf: acting.kindOf })
+  const looking: SyncKinds = syncKinds({
+    pairs,
+    store,
+    ledger,
+    kindOf: acting.kindOf,
+    pauseShare: async ({ stream }, { message, code }) =>
+      input.engine()?.pause('stream', stream, message, code),
+  })
   const kinds = { ...acting, ...looking }
   return {
     settings,

@@ -11,6 +11,7 @@ import { FileObstacles, pastObstacles } from './act/obstacles.ts'
 import type { Transfers } from './act/transfers.ts'
 import { verbRuns } from './act/verbs.ts'
 import { type ActionDeps, type ActionPayload, actionPayload, runAction } from './action.ts'
+import { ROW_TEXTS } from './decide.ts'
 import type { FilesSettings } from './folder-pair.ts'
 import { runOnOwnMachine } from './folder-pair.ts'
 import { DiskThreads } from './local/threads.ts'
@@ -47,6 +48,9 @@ const CHECK_STALL_MS = 12 * 3_600_000
 /** Renames and deletions of folders make room for others. */
 const CHANGE_PRIORITY = 1
 
+/** The row of the decision table in words. */
+const input = ({ row, ...rest }: ActionPayload): object => ({ ...rest, because: ROW_TEXTS[row] ?? row })
+
 export function fileKinds(deps: FileKindDeps): FileKinds {
   const { settings, pairs } = deps
   const count = Math.min(settings.parallelCheckers, THREADS_MAX, Math.max(2, availableParallelism()))
@@ -75,25 +79,25 @@ export function fileKinds(deps: FileKindDeps): FileKinds {
       kind: 'files.check',
       stallMs: CHECK_STALL_MS,
       concurrency: settings.parallelCheckers,
-      describe: { verb: 'checking', noun: 'file' },
+      describe: { verb: 'checking', noun: 'file', input },
     }),
     download: defineJob({
       ...shared,
       kind: 'files.download',
       concurrency: settings.parallelDownloads,
-      describe: { verb: 'downloading', noun: 'file' },
+      describe: { verb: 'downloading', noun: 'file', input },
     }),
     upload: defineJob({
       ...shared,
       kind: 'files.upload',
       concurrency: settings.parallelUploads,
-      describe: { verb: 'uploading', noun: 'file' },
+      describe: { verb: 'uploading', noun: 'file', input },
     }),
     change: defineJob({
       ...shared,
       kind: 'files.change',
       priority: CHANGE_PRIORITY,
-      describe: { verb: 'changing', noun: 'item' },
+      describe: { verb: 'changing', noun: 'item', input },
     }),
   }
   return {

@@ -5,12 +5,12 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { systemClock } from '../../base/clock.ts'
 import { asTidemarkError, UsageError } from '../../base/errors.ts'
 import { shellWord } from '../../base/wording.ts'
-import type { Drive } from '../../cloud/onedrive/client.ts'
+import type { OneDriveClient } from '../../cloud/onedrive/client.ts'
 import { parsedJson } from '../../engine/observe/job-texts.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import { actionPayload } from './action.ts'
-import { chosenDrive, withClient } from './drives.ts'
+import { chosenTop, liesIn, type RemoteTop, withClient } from './drives.ts'
 import { type FolderPairSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import { machineId } from './index.ts'
 import { createRoot, openRoot } from './local/root.ts'
@@ -25,18 +25,15 @@ export type NewFolderPairInput = {
   root: string
   /** The folder's own name where it is left out. */
   name?: string | undefined
-  /** The account's own drive where it is left out. */
-  driveId?: string | undefined
+  /** A drive or a shared folder, as `chosenTop` takes it; the account's own drive where it is left out. */
+  drive?: string | undefined
   settings?: Partial<FolderPairSettings> | undefined
 }
 
 /** All that is known about a folder before anything is written. */
-export type FolderPairDraft = {
+export type FolderPairDraft = RemoteTop & {
   name: string
   account: string
-  driveId: string
-  driveType: Drive['type']
-  rootItemId: string
   /** Absolute, and without any link in it. */
   root: string
   /** How many things are in it already; both sides are then merged. */
@@ -54,12 +51,12 @@ const MARKER = 'root.json'
 export async function addFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<AddedFolderPair> {
   const draft = await draftFolderPair(runtime, input)
   const markerId = runtime.newId()
-  const { name, account, driveId, driveType, rootItemId, settings } = draft
+  const { name, account, driveId, driveType, rootItemId, sharedBy, settings } = draft
   const { tail_at: planned } = await runtime.ledger.stream(streamOf(name))
   const createdAt = new Date(systemClock.now()).toISOString()
   const root = await createRoot(draft.root, { markerId, drive: name, createdAt })
   const { store } = runtime.files
-  const row = { name, account, driveId, driveType, rootItemId, root: root.path, markerId }
+  const row = { name, account, driveId, driveType, rootItemId, sharedBy, root: root.path, markerId }
   const kept = { machine: machineId(), settings: JSON.stringify(folderPairSettings.parse(settings)) }
   try {
     await store.addFolderPair({ ...row, ...kept }, root.look)
@@ -101,8 +98,24 @@ export async function draftFolderPair(runtime: Opened, input: NewFolderPairInput
   await refuseOverlap(runtime, root)
   refuseMarked(root)
   const name = await nameFor(runtime, input.name, root)
-  const drive = await askDrive(runtime, account, input.driveId)
-  return { name, account: account.name, ...drive, root, entries: entriesIn(root), settings }
+  const top = await askTop(runtime, account, input.drive)
+  const given = { name, account: account.name, ...top, root, entries: entriesIn(root) }
+  if (!top.isReadOnly || settings.mode === 'download-only') return { ...given, settings }
+  if (settings.mode === 'upload-only') {
+    throw new UsageError('This folder is shared for reading only: nothing can be uploaded there.', {
+      code: 'read-only-share',
+      hint: 'Leave --upload-only out, or ask who shares it for the right to change it.',
+    })
+  }
+  return { ...given, settings: { ...settings, mode: 'download-only' } }
+}
+
+/** What it is kept in step with, for people. */
+export function topText({ account, sharedBy, isReadOnly }: FolderPairDraft): string {
+  if (sharedBy === null) return `the OneDrive of ${account}`
+  return isReadOnly
+    ? `a folder that ${sharedBy} shares with ${account} for reading: changes only come here`
+    : `a folder that ${sharedBy} shares with ${account}`
 }
 
 /** An account that may only read takes no uploads. */
@@ -166,16 +179,34 @@ export async function findAccount(
   })
 }
 
-async function askDrive(
-  runtime: Opened,
-  account: Account,
-  wanted: string | undefined,
-): Promise<Pick<FolderPairDraft, 'driveId' | 'driveType' | 'rootItemId'>> {
+async function askTop(runtime: Opened, account: Account, wanted: string | undefined): Promise<RemoteTop> {
   return withClient(runtime, account, async (client) => {
-    const drive = wanted === undefined ? await client.drive() : await chosenDrive(client, account, wanted)
-    const rootItem = await client.root(drive.id)
-    return { driveId: drive.id, driveType: drive.type, rootItemId: rootItem.id }
+    const top = await chosenTop(client, account, wanted)
+    await refuseTwice(runtime, client, { account, top })
+    return top
   })
+}
+
+/** Two copies here of what somebody shares would be brought to each other by way of OneDrive, with every conflict twice. */
+async function refuseTwice(
+  { files }: Opened,
+  client: OneDriveClient,
+  { account, top }: { account: Account; top: RemoteTop },
+): Promise<void> {
+  const here = machineId()
+  for (const row of await files.store.folderPairs()) {
+    const isOther = row.machine !== here || row.account !== account.name || row.driveId !== top.driveId
+    if (isOther || (row.sharedBy === null && top.sharedBy === null)) continue
+    const [own, theirs] = [top.rootItemId, row.rootItemId]
+    const isBelow = await liesIn(client, top.driveId, { itemId: own, folderId: theirs })
+    const isAbove = await liesIn(client, top.driveId, { itemId: theirs, folderId: own })
+    if (!isBelow && !isAbove) continue
+    const lies = own === theirs ? 'is' : isBelow ? 'lies in' : 'has in it'
+    throw new UsageError(`That folder ${lies} the one with which ${row.root} is kept in step already.`, {
+      code: 'share-taken',
+      hint: `It is called ${row.name} here: tidemark files sync ${shellWord(row.name)}`,
+    })
+  }
 }
 
 /** Where it is or will be, without links: its deepest part that is there decides. */

@@ -173,6 +173,7 @@ async function openFolderPair(
     driveId: row.driveId,
     isBusiness: row.driveType !== 'personal',
     rootItemId: row.rootItemId,
+    sharedBy: row.sharedBy ?? undefined,
     root: row.root,
     markerId: row.markerId,
     settings,

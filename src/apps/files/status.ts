@@ -13,6 +13,7 @@ import { WAIT_CODES, WAITS, type WaitCode } from './action.ts'
 import { folderPairSettings, streamOf } from './folder-pair.ts'
 import { type Held, heldTotal } from './guard.ts'
 import { LOOK_KIND, SYNC_KIND } from './look.ts'
+import { SHARE_GONE } from './shared-folder.ts'
 import { FileStore } from './store/file-store.ts'
 import type { Reported, Totals } from './store/overview.ts'
 
@@ -23,6 +24,8 @@ export type FileStatus = {
   account: string
   root: string
   mode: string
+  /** Who shares it, where it is a folder of somebody else. */
+  sharedBy: string | null
   state: FileState
   /** Something is left to do, and no process works on it: since when, or 0 where nobody knows. Null where one does. */
   stoppedSinceMs: number | null
@@ -83,7 +86,8 @@ export async function fileStatus(
     account: row.account,
     root: row.root,
     mode: folderPairSettings.parse(JSON.parse(row.settings)).mode,
-    ...verdict({ ...facts, paused, attendance }),
+    sharedBy: row.sharedBy,
+    ...verdict({ ...facts, paused, pauseCode: pause?.code, attendance }),
     stoppedSinceMs: attendance.isAttended || !isLeft ? null : (attendance.since ?? 0),
     ...facts,
     paused,
@@ -112,10 +116,16 @@ async function hasLooks(ledger: Ledger, name: string): Promise<boolean> {
 }
 
 type Facts = Pick<FileStatus, 'open' | 'heldDeletes' | 'conflicts' | 'scannedAt' | 'heardAt' | 'paused'> &
-  Pick<FileStatus, 'waits' | 'isFull' | 'isLooking'> & { attendance: Attendance }
+  Pick<FileStatus, 'waits' | 'isFull' | 'isLooking'> & {
+    attendance: Attendance
+    pauseCode: string | undefined
+  }
 
 function verdict(facts: Facts): Pick<FileStatus, 'state' | 'text'> {
   const { open, heldDeletes, conflicts, paused } = facts
+  if (facts.pauseCode === SHARE_GONE) {
+    return { state: 'needs you', text: `Stopped: ${paused}. All files here stay as they are.` }
+  }
   if (paused !== null) return { state: 'paused', text: `Paused: ${paused}.` }
   const busy = busyCount(open)
   const going = busy > 0 ? goingText(busy, facts) : undefined

@@ -12,7 +12,7 @@ import { z } from 'zod'
 import { defineJob, type JobKind, type JobRequest, request } from '../../engine/index.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActionPayload } from './action.ts'
-import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
+import { type DeltaDeps, type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
 import { type FolderPairs, runOnOwnMachine, streamOf } from './folder-pair.ts'
 import { LOOK_KIND, type LookPayload, lookPayload, runLook, SYNC_KIND } from './look.ts'
 import type { ActionVerb } from './plan-order.ts'
@@ -36,6 +36,8 @@ export type SyncKindsDeps = {
   store: FileStore
   ledger: Ledger
   kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
+  /** Where it is left out, a folder that nobody shares any more fails. */
+  pauseShare?: DeltaDeps['pauseShare']
 }
 
 /** Looking and planning come before what was planned: the sooner both sides are known, the less is done in vain. */
@@ -53,6 +55,11 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     run: (job) => runOnOwnMachine(() => runPlan(deps, job)),
   })
   const planAfter = (pair: string) => [request(plan, { drive: pair }, { stream: streamOf(pair) })]
+  const pauseShare =
+    deps.pauseShare ??
+    ((_pair, error) => {
+      throw error
+    })
   const delta = defineJob<DeltaPayload>({
     kind: 'files.delta',
     payload: deltaPayload,
@@ -61,10 +68,10 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     lane: 'interactive',
     priority: PRIORITY,
     describe: { verb: 'listening to', noun: 'drive' },
-    run: (job) =>
-      runOnOwnMachine(() =>
-        runDelta({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
-      ),
+    run: (job) => {
+      const after = job.payload.isPlannedLater ? () => undefined : planAfter
+      return runOnOwnMachine(() => runDelta({ ...deps, pauseShare, planAfter: after }, job))
+    },
   })
   const look = defineJob<LookPayload>({
     kind: LOOK_KIND,

@@ -79,7 +79,8 @@ export type RemoteRow = {
   /** Null for the root. */
   parentId: string | null
   name: string
-  type: FileType | 'package'
+  /** `package`: a notebook. `shortcut`: to a folder of somebody else. */
+  type: FileType | 'package' | 'shortcut'
   size: number
   /** Null where OneDrive does not say. */
   hash: string | null

@@ -4,6 +4,7 @@
  *
  * Memory: a page of rows, the ids of what OneDrive has, and the differences.
  */
+import { asTidemarkError } from '../../base/errors.ts'
 import type { DriveItem } from '../../cloud/onedrive/client.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { type Disk, isForbidden } from './act/content.ts'
@@ -16,6 +17,7 @@ import { openRoot, type Root } from './local/root.ts'
 import { Scan } from './local/scan.ts'
 import { plainStat } from './local/stat.ts'
 import { treeOf } from './look.ts'
+import { listBelow, topFolder } from './shared-folder.ts'
 import { browsedNode } from './store/browse.ts'
 import type { LocalObservation } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
@@ -336,14 +338,24 @@ class Verification {
   }
 }
 
-async function* wholeDrive({ client, driveId }: FolderPair, signal: AbortSignal): AsyncGenerator<DriveItem> {
+async function* wholeDrive(pair: FolderPair, signal: AbortSignal): AsyncGenerator<DriveItem> {
+  const { client, driveId } = pair
   let link: string | undefined
   do {
     signal.throwIfAborted()
-    const page = await client.delta(driveId, {
-      signal,
-      ...(link === undefined ? { pageSize: 1_000 } : { link }),
-    })
+    const page = await client
+      .delta(driveId, {
+        signal,
+        ...topFolder(pair),
+        ...(link === undefined ? { pageSize: 1_000 } : { link }),
+      })
+      .catch((thrown: unknown) => {
+        if (link !== undefined || asTidemarkError(thrown).code !== 'not-supported') throw thrown
+      })
+    if (!page) {
+      for await (const items of listBelow(pair, signal)) yield* items
+      return
+    }
     yield* page.items
     link = page.nextLink
   } while (link !== undefined)

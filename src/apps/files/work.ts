@@ -22,6 +22,7 @@ import { openRoot } from './local/root.ts'
 import { emptyTrash, type Retention, trashDays } from './local/trash-bin.ts'
 import { LOOK_KIND } from './look.ts'
 import type { FilesRuntime } from './runtime.ts'
+import { resumeShares } from './shared-folder.ts'
 import { trashAges } from './store/trash-ages.ts'
 
 const DAY_MS = 86_400_000
@@ -53,6 +54,7 @@ class FolderPairRounds implements AppWork {
   /** The stamp of a folder's stream when it was last read into the index. */
   readonly #indexed = new Map<string, string>()
   #tidiedMs: number | undefined
+  #sharesAskedMs = Number.NEGATIVE_INFINITY
   #unfollow: () => Promise<void> = async () => {}
   #unlisten: () => void = () => {}
   #round: Promise<void> = Promise.resolve()
@@ -98,6 +100,7 @@ class FolderPairRounds implements AppWork {
     await putSchedules(this.#runtime, names)
     const rows = (await files.store.folderPairs()).filter(({ name }) => names.includes(name))
     await resumeSignedIn(this.#runtime, SERVICE, accountSources(rows))
+    await this.#goOnShared(rows.filter(({ sharedBy }) => sharedBy !== null).map(({ name }) => name))
     for (const [name, watch] of this.#watches) {
       if (names.includes(name)) continue
       await watch.close()
@@ -107,6 +110,14 @@ class FolderPairRounds implements AppWork {
     for (const name of names) await this.#index(name)
     for (const watch of this.#watches.values()) watch.flush()
     await this.#tidy()
+  }
+
+  /** OneDrive is asked as often as for changes. */
+  async #goOnShared(names: readonly string[]): Promise<void> {
+    const nowMs = this.#options.clock.monotonicMs()
+    if (names.length === 0 || nowMs - this.#sharesAskedMs < this.#runtime.files.settings.pollMs) return
+    this.#sharesAskedMs = nowMs
+    await resumeShares(this.#runtime, names).catch(this.#options.onError)
   }
 
   async #lookAfter(name: string): Promise<void> {

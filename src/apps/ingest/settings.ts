@@ -4,7 +4,9 @@ import type { Config } from '../../config/settings.ts'
 import type { ReadLimits } from './contract.ts'
 
 export const ingestSection = defineSection('ingest', {
-  receive_wait_seconds: whole({ min: 0, max: 20 }, 20, 'how long a queue is asked to wait for messages'),
+  receive_wait_seconds: whole({ min: 0, max: 20 }, 20, 'how long a queue is asked to wait for messages', {
+    onPage: true,
+  }),
   commit_seconds: whole(
     { min: 1, max: 3_600 },
     60,

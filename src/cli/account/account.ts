@@ -130,7 +130,11 @@ function registerAdd(account: Command, context: CliContext): void {
     .addOption(new Option('--read-only', 'ask for nothing but reading').conflicts(['modify', 'full']))
     .addOption(new Option('--modify', 'ask also for labelling, moving and trashing').conflicts('full'))
     .addOption(new Option('--full', 'ask also for deleting permanently').conflicts('readOnly'))
-    .addOption(new Option('--shared', 'ask also for libraries of SharePoint').conflicts('readOnly'))
+    .addOption(
+      new Option('--shared', 'ask also for folders that others share and libraries of SharePoint').conflicts(
+        'readOnly',
+      ),
+    )
   for (const { flags, text, isList } of apps.flatMap(({ accounts }) => accounts?.flags ?? [])) {
     const option = new Option(flags, text)
     add.addOption(isList ? option.argParser(collect) : option)

@@ -49,12 +49,12 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
     },
     {
       level: 'shared',
-      text: 'read and write, also libraries of SharePoint',
-      may: 'May read and write, also libraries of SharePoint',
+      text: 'read and write, also shared folders and libraries of SharePoint',
+      may: 'May read and write, also shared folders and libraries of SharePoint',
       flag: 'shared',
       choice: {
-        title: 'Also libraries of SharePoint',
-        hint: 'For accounts of work or school; an administrator may have to allow it.',
+        title: 'Also what others share',
+        hint: 'Folders of other people and libraries of SharePoint. At work or school an administrator may have to allow it.',
       },
     },
   ],
@@ -161,7 +161,7 @@ function newSecret(secret: OneDriveSecret): NewSecret<OneDriveSecret> {
 
 const MISSING_TEXTS = {
   readwrite: 'The permission to change files was not given. Nothing was kept.',
-  shared: 'The permission for libraries of SharePoint was not given. Nothing was kept.',
+  shared: 'The permission for what others share was not given. Nothing was kept.',
 }
 
 const rank = (access: OneDriveAccess): number => ONEDRIVE_LEVELS.indexOf(access)

@@ -259,7 +259,7 @@ describe('the tokens of an account', () => {
 
 test('what scopes allow is known however they are written', () => {
   assert.equal(accessOf(['https://graph.microsoft.com/Files.ReadWrite', 'openid']), 'readwrite')
-  assert.equal(accessOf(['files.readwrite.all']), 'readwrite')
+  assert.equal(accessOf(['files.readwrite.all']), 'shared', 'personal accounts are given none for sites')
   assert.equal(accessOf(['Files.Read', 'User.Read']), 'readonly')
   assert.equal(accessOf(['User.Read', 'Files.ReadNothing']), undefined)
   assert.throws(() => parseOneDriveSecret('{"kind":"other"}'), codeOf('secret-form'))

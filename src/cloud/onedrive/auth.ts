@@ -27,7 +27,7 @@ import {
   type TokenSource,
 } from '../token-source.ts'
 
-/** Each includes those before it. `shared`: libraries of SharePoint, too. */
+/** Each includes those before it. `shared`: folders of others and libraries of SharePoint, too. */
 export const ONEDRIVE_LEVELS = ['readonly', 'readwrite', 'shared'] as const
 export type OneDriveAccess = (typeof ONEDRIVE_LEVELS)[number]
 
@@ -58,8 +58,8 @@ const HINTS = {
 /** The most that these scopes allow; undefined if they do not even allow reading. Graph may write them in full. */
 export function accessOf(scopes: readonly string[]): OneDriveAccess | undefined {
   const names = scopes.map((scope) => scope.split('/').at(-1)!.toLowerCase())
-  const isWide = names.includes('files.readwrite.all') && names.some((name) => name.startsWith('sites.read'))
-  if (isWide) return 'shared'
+  // Personal accounts have no sites, and are not given a permission for them.
+  if (names.includes('files.readwrite.all')) return 'shared'
   if (names.some((name) => /^files\.readwrite(?:\.all)?$/.test(name))) return 'readwrite'
   return names.some((name) => /^files\.read(?:\.all)?$/.test(name)) ? 'readonly' : undefined
 }

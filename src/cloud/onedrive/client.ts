@@ -39,8 +39,11 @@ import {
   itemPageSchema,
   itemSchema,
   type Person,
+  permissionsSchema,
   personSchema,
+  type SharedItem,
   type Site,
+  sharedItemSchema,
   sitesSchema,
   subscriptionSchema,
 } from './schema.ts'
@@ -61,7 +64,7 @@ import {
 
 export type { CallOptions, SpendBytes, Target } from './calls.ts'
 export type { Download } from './download.ts'
-export type { Drive, DriveItem, DriveItemType, Person, Site } from './schema.ts'
+export type { Drive, DriveItem, DriveItemType, Person, SharedItem, Site } from './schema.ts'
 export type { Fragment, FragmentAnswer, UploadProgress, UploadSession } from './upload.ts'
 export { FRAGMENT_BYTES_MAX, FRAGMENT_STEP_BYTES, PUT_BYTES_MAX } from './upload.ts'
 
@@ -175,6 +178,67 @@ export class OneDriveClient {
     return this.#calls.json('drive.get', get(drivePath(driveId)), read, options)
   }
 
+  /** What others share with the account. Microsoft announces that it will give nothing: see also `shortcuts`. */
+  async sharedWithMe(options: CallOptions = {}): Promise<SharedItem[]> {
+    const found = await this.#pages('/me/drive/sharedWithMe', 'shared.list', {}, options)
+    return found.flatMap(({ target }) => target ?? [])
+  }
+
+  /** Of folders of others that the person has added at the top of the own drive. */
+  async shortcuts(options: CallOptions = {}): Promise<SharedItem[]> {
+    const path = `/me/drive/root/children?$top=${CHILDREN_PAGE_SIZE}`
+    // Newer personal drives leave them out otherwise.
+    const headers = { prefer: 'Include-Feature=AddToOneDrive' }
+    const found = await this.#pages(path, 'children.list', headers, options)
+    return found.flatMap(({ target }) => target ?? [])
+  }
+
+  /** What a sharing link leads to; from now on the account may come to it by its ids. */
+  linkedItem(link: string, options: CallOptions = {}): Promise<SharedItem> {
+    const path = `/shares/u!${Buffer.from(link).toString('base64url')}/driveItem`
+    const call: Call = { ...get(path), headers: { prefer: 'redeemSharingLink' } }
+    return this.#calls.json('shares.get', call, { schema: sharedItemSchema, what: 'the item' }, options)
+  }
+
+  /** Something in the drive of somebody else, and whose it is. */
+  sharedItem(driveId: string, itemId: string, options: CallOptions = {}): Promise<SharedItem> {
+    const read = { schema: sharedItemSchema, what: 'the item' }
+    return this.#calls.json('item.get', get(itemPath(driveId, itemId)), read, options)
+  }
+
+  /** What the account may do with it, as far as that is told: `read`, `write`, `owner`. */
+  permissions(driveId: string, itemId: string, options: CallOptions = {}): Promise<string[]> {
+    const read = { schema: permissionsSchema, what: 'the permissions' }
+    return this.#calls.json(
+      'permissions.list',
+      get(`${itemPath(driveId, itemId)}/permissions`),
+      read,
+      options,
+    )
+  }
+
+  async #pages(
+    from: string,
+    method: string,
+    headers: Record<string, string>,
+    options: CallOptions,
+  ): Promise<DriveItem[]> {
+    const items: DriveItem[] = []
+    let path: string | undefined = from
+    for (let pages = 0; path !== undefined && pages < PAGES_MAX; pages++) {
+      const read = { schema: itemPageSchema, what: 'what is shared' }
+      const page: { items: DriveItem[]; nextLink?: string | undefined } = await this.#calls.json(
+        method,
+        { ...get(path), headers },
+        read,
+        options,
+      )
+      items.push(...page.items)
+      path = page.nextLink === undefined ? undefined : this.#transport.pathOfLink(page.nextLink)
+    }
+    return items
+  }
+
   root(driveId: string, options: CallOptions = {}): Promise<DriveItem> {
     return this.#item('item.get', driveId, get(`${drivePath(driveId)}/root`), options)
   }
@@ -183,11 +247,15 @@ export class OneDriveClient {
     return this.#item('item.get', driveId, get(itemPath(driveId, itemId)), options)
   }
 
-  /** `path` from the drive's root, with `/` between its names; the root itself where it is empty. */
-  itemByPath(driveId: string, path: string, options: CallOptions = {}): Promise<DriveItem> {
+  /** `path` from the drive's root, or from `folderId`, with `/` between its names; that itself where it is empty. */
+  itemByPath(
+    driveId: string,
+    path: string,
+    options: CallOptions & { folderId?: string | undefined } = {},
+  ): Promise<DriveItem> {
     const names = path.split('/').filter((name) => name !== '')
     const below = names.length === 0 ? '' : `:/${names.map(segment).join('/')}`
-    return this.#item('item.get', driveId, get(`${drivePath(driveId)}/root${below}`), options)
+    return this.#item('item.get', driveId, get(`${topPath(driveId, options.folderId)}${below}`), options)
   }
 
   /** Something in a folder, by its name. */
@@ -219,16 +287,22 @@ export class OneDriveClient {
 
   /**
    * One page of what changed, from a `link` of before, or of everything. With `latest` it is an empty page whose
-   * deltaLink means now. Fails with the code `resync` (see ResyncError) where OneDrive cannot say it any more.
+   * deltaLink means now. Fails with the code `resync` (see ResyncError) where OneDrive cannot say it any more. Of
+   * `folderId` and what is in it alone, where it is given; fails with `not-supported` where the drive has that not.
    */
   async delta(
     driveId: string,
-    options: CallOptions & { link?: string | undefined; latest?: boolean; pageSize?: number } = {},
+    options: CallOptions & {
+      folderId?: string | undefined
+      link?: string | undefined
+      latest?: boolean
+      pageSize?: number
+    } = {},
   ): Promise<DeltaPage> {
-    const { link, latest, pageSize } = options
+    const { folderId, link, latest, pageSize } = options
     const query = latest ? '?token=latest' : pageSize === undefined ? '' : `?$top=${pageSize}`
     const path =
-      link === undefined ? `${drivePath(driveId)}/root/delta${query}` : this.#transport.pathOfLink(link)
+      link === undefined ? `${topPath(driveId, folderId)}/delta${query}` : this.#transport.pathOfLink(link)
     const read = { schema: deltaPageSchema, what: 'the changes' }
     const { items, nextLink, deltaLink } = await this.#calls.json('delta', get(path), read, options)
     return { items: await this.#even(driveId, items, options), nextLink, deltaLink }
@@ -405,6 +479,11 @@ export class OneDriveClient {
     if (item.driveId === '') item.driveId = evenDriveId(driveId)
     return item
   }
+}
+
+/** Where a path or a delta begins. */
+function topPath(driveId: string, folderId: string | undefined): string {
+  return folderId === undefined ? `${drivePath(driveId)}/root` : itemPath(driveId, folderId)
 }
 
 function get(path: string): Call {

@@ -58,7 +58,7 @@ describe('an item', () => {
     ['the root', { file: undefined, folder: {}, root: {} }, 'root'],
     ['a notebook', { file: undefined, package: { type: 'oneNote' } }, 'package'],
     ['a notebook that is also a folder', { file: undefined, folder: {}, package: {} }, 'package'],
-    ['a shortcut to another drive', { folder: {}, remoteItem: { id: 'x' } }, 'package'],
+    ['a shortcut to another drive', { folder: {}, remoteItem: { id: 'x' } }, 'shortcut'],
     ['something that nobody knows', { file: undefined }, 'package'],
     ['a deleted folder', { file: undefined, folder: {}, deleted: {} }, 'folder'],
     ['something deleted that does not say what it was', { file: undefined, deleted: {} }, 'file'],

@@ -5,14 +5,15 @@
  */
 import { z } from 'zod'
 
-export type DriveItemType = 'file' | 'folder' | 'package' | 'root'
+export type DriveItemType = 'file' | 'folder' | 'package' | 'shortcut' | 'root'
 
 export type DriveItem = {
   id: string
   /** Made even, see `evenDriveId`; empty where the answer does not say it. */
   driveId: string
   /**
-   * `package`: what is neither file nor folder, or not only that: notebooks, albums, shortcuts to other drives.
+   * `package`: what is neither file nor folder, or not only that: notebooks, albums. `shortcut`: a pointer to
+   * something in another drive, which has nothing of it in it.
    * Something that was deleted may not say what it was, and is then called a file.
    */
   type: DriveItemType
@@ -28,6 +29,19 @@ export type DriveItem = {
   hash: string | undefined
   modifiedMs: number | undefined
   deleted: boolean
+  /** Of a shortcut, and of what is listed as shared. */
+  target?: SharedItem
+}
+
+/** Something in the drive of somebody else. */
+export type SharedItem = {
+  driveId: string
+  driveType: Drive['type']
+  itemId: string
+  name: string
+  isFolder: boolean
+  /** As people call whoever shares it; undefined where it is not said. */
+  owner: string | undefined
 }
 
 export type Drive = {
@@ -70,6 +84,39 @@ const moment = z
 
 const times = z.object({ lastModifiedDateTime: moment }).optional().catch(undefined)
 
+const driveType = z.enum(['personal', 'business', 'documentLibrary', 'unknown']).catch('unknown')
+const identity = z
+  .object({ user: z.object({ displayName: text, email: text }).optional().catch(undefined) })
+  .optional()
+  .catch(undefined)
+
+const wireShared = z.object({
+  id: z.string().regex(ID),
+  name: text,
+  folder: facet,
+  root: facet,
+  parentReference: z.object({ driveId: z.string().regex(ID), driveType }),
+  shared: z.object({ owner: identity, sharedBy: identity }).optional().catch(undefined),
+  createdBy: identity,
+})
+
+/** What is reached by its ids or by a link, and is not one's own. */
+export const sharedItemSchema = wireShared.transform((item): SharedItem => {
+  const { user } = item.shared?.owner ?? item.shared?.sharedBy ?? item.createdBy ?? {}
+  return {
+    driveId: evenDriveId(item.parentReference.driveId),
+    driveType: item.parentReference.driveType,
+    itemId: item.id,
+    name: item.name ?? '',
+    isFolder: item.folder !== undefined || item.root !== undefined,
+    owner: user?.displayName ?? user?.email,
+  }
+})
+
+export const permissionsSchema = z
+  .object({ value: z.array(z.object({ roles: z.array(z.string()).catch([]) })) })
+  .transform(({ value }) => value.flatMap(({ roles }) => roles))
+
 const wireItem = z.object({
   id: z.string().regex(ID),
   name: text,
@@ -86,7 +133,11 @@ const wireItem = z.object({
   folder: facet,
   package: facet,
   bundle: facet,
-  remoteItem: facet,
+  /** What cannot be read of it is a pointer all the same. */
+  remoteItem: sharedItemSchema
+    .or(z.object({}).transform(() => null))
+    .optional()
+    .catch(undefined),
   root: facet,
   deleted: facet,
 })
@@ -107,12 +158,16 @@ export const itemSchema = wireItem.transform((item): DriveItem => {
     hash: contentHash(item),
     modifiedMs: item.fileSystemInfo?.lastModifiedDateTime ?? item.lastModifiedDateTime,
     deleted: item.deleted !== undefined,
+    ...(item.remoteItem && {
+      target: { ...item.remoteItem, name: item.remoteItem.name || (item.name ?? '') },
+    }),
   }
 })
 
 function typeOf(item: WireItem): DriveItemType {
   if (item.root) return 'root'
-  if (item.package || item.bundle || item.remoteItem) return 'package'
+  if (item.remoteItem !== undefined) return 'shortcut'
+  if (item.package || item.bundle) return 'package'
   if (item.folder) return 'folder'
   return item.file || item.deleted ? 'file' : 'package'
 }
@@ -151,7 +206,7 @@ const bytes = z.number().nonnegative().optional().catch(undefined)
 export const driveSchema = z
   .object({
     id: z.string().regex(ID),
-    driveType: z.enum(['personal', 'business', 'documentLibrary', 'unknown']).catch('unknown'),
+    driveType,
     name: z.string().catch(''),
     owner: z
       .object({ user: z.object({ displayName: text }).optional().catch(undefined) })

@@ -126,7 +126,11 @@ function taskKind(gone: Promise<void>): JobKind<Task> {
     payload: Task,
     attempts: 1,
     items: { of: ({ ids }) => ids, only: (payload, ids) => ({ ...payload, ids: [...ids] }) },
-    describe: { verb: 'doing', noun: 'task' },
+    describe: {
+      verb: 'doing',
+      noun: 'task',
+      input: ({ does, ...rest }) => ({ ...rest, because: `it is to ${does}` }),
+    },
     async run(job) {
       switch (job.payload.does) {
         case 'succeed':

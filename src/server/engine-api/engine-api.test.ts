@@ -207,6 +207,7 @@ function apiOn(name: string, open: () => Promise<string | undefined>): void {
           [['test.task', 'done']],
         )
         assert.doesNotMatch(JSON.stringify(parent), /tok-secret/)
+        assert.deepEqual([parent.payload.because, parent.payload.does], ['it is to spawn', undefined])
         const failed = (await get(`/api/jobs/${failing}`)).body
         assert.deepEqual([failed.state, failed.canRetry, failed.canCancel], ['failed', true, true])
         assert.equal(failed.errors.length, 1)

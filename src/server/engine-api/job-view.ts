@@ -3,6 +3,7 @@
 import type { JobDetail, JobView } from '../../app/schemas.ts'
 import { progressView, type WorkTexts } from '../../app/state-views.ts'
 import { redactText, redactValue } from '../../base/redaction.ts'
+import type { Engine } from '../../engine/engine.ts'
 import { hostName, type ListedEngine } from '../../engine/observe/engines.ts'
 import { explainJob } from '../../engine/observe/job-explanation.ts'
 import { errorText, failureCount, parsedJson } from '../../engine/observe/job-texts.ts'
@@ -51,15 +52,16 @@ export type DetailInput = {
   engines: readonly ListedEngine[]
   now: number
   texts: WorkTexts
+  kinds: Engine['kinds']
 }
 
-export function jobDetailView({ sight, children, engines, now, texts }: DetailInput): JobDetail {
+export function jobDetailView({ sight, children, engines, now, texts, kinds }: DetailInput): JobDetail {
   const { job } = sight
   const explanation = explainJob({ detail: sight, engines, now, reader: 'page' })
   const isStopping = job.cancel_requested === 1
   return {
     ...jobView(job, texts),
-    payload: parsedContent(job.payload),
+    payload: shownInput(kinds, job),
     checkpoint: parsedContent(job.checkpoint),
     explanation: explanation.map(redactText),
     errors: sight.errors.slice(0, ERRORS_MAX).map(({ attempt, at, kind, code, message }) => ({
@@ -100,6 +102,13 @@ function link(
 function errorOf(error: string | null): string | null {
   const text = errorText(error)
   return text === undefined ? null : redactText(text)
+}
+
+/** As its kind has it for people. */
+function shownInput(kinds: Engine['kinds'], { kind: name, payload }: JobRow): unknown {
+  const kind = kinds.find(name)
+  const parsed = kind?.describe?.input && kind.payload.safeParse(parsedJson(payload))
+  return parsedContent(parsed?.success ? JSON.stringify(kind?.describe?.input?.(parsed.data)) : payload)
 }
 
 function parsedContent(text: string | null): unknown {

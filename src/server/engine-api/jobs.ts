@@ -78,6 +78,7 @@ const showJob = route('GET /api/jobs/{id}', {
       engines: await listEngines(ledger),
       now: ledger.now(),
       texts: workTexts(services.engine),
+      kinds: services.engine.kinds,
     })
   },
 })

@@ -7,7 +7,7 @@
  *   An item that was deleted with a folder above it has a row of its own only if it had changed before, since
  *   only then a reader may believe it elsewhere.
  */
-import { ancestorsOf, type Item } from './item.ts'
+import { ancestorsOf, type Item, isWithin } from './item.ts'
 
 export type DeltaRow = {
   item: Item
@@ -33,6 +33,8 @@ export type DeltaCursor = {
 export type DeltaRequest = {
   cursor: DeltaCursor
   rowsMax: number
+  /** Only of this folder and what is in it; what was moved out of it is deleted there. */
+  within?: Item
   /** Later changes are not visible yet. */
   untilMs?: number
 }
@@ -59,7 +61,7 @@ export class ChangeLog {
     if (this.#entries.length > COMPACT_FROM && this.#dead > this.#entries.length / 2) this.#compact()
   }
 
-  page({ cursor, rowsMax, untilMs }: DeltaRequest): DeltaPage {
+  page({ cursor, rowsMax, untilMs, within }: DeltaRequest): DeltaPage {
     const rows: DeltaRow[] = []
     const listed = new Set<Item>()
     const isFull = cursor.fullUntil !== undefined
@@ -68,17 +70,17 @@ export class ChangeLog {
     for (; at < this.#entries.length; at++) {
       const entry = this.#entries[at]!
       if (untilMs !== undefined && entry.atMs > untilMs) break
-      if (!isShown(entry, cursor)) {
+      if (!isShown(entry, cursor, within)) {
         seq = entry.seq
         continue
       }
       const { item } = entry
-      const isDeleted = item.deleted !== 'no'
+      const isDeleted = item.deleted !== 'no' || !isInside(item, within)
       // In a listing of everything the folders come anyway, unless they are too new to be seen. Those that would come
       // later come first nevertheless: clients pass over what lies in a folder that they do not know.
       const hasCome = (one: Item): boolean => isFull && untilMs === undefined && one.seq < entry.seq
       const above = ancestorsOf(item).filter(
-        (one) => one.deleted === 'no' && !listed.has(one) && !hasCome(one),
+        (one) => one.deleted === 'no' && !listed.has(one) && !hasCome(one) && isInside(one, within),
       )
       if (rows.length > 0 && rows.length + above.length + 1 > rowsMax) break
       for (const one of above.reverse()) {
@@ -93,18 +95,25 @@ export class ChangeLog {
         break
       }
     }
-    const isLast = !this.#isMoreAfter(at, cursor, untilMs)
+    const isLast = !this.#isMoreAfter(at, { cursor, untilMs, within })
     const next: DeltaCursor = { seq }
     if (cursor.fullUntil !== undefined && !isLast) next.fullUntil = cursor.fullUntil
     return { rows, cursor: next, isLast }
   }
 
   /** A page that ends exactly with the last change is the last one. */
-  #isMoreAfter(from: number, cursor: DeltaCursor, untilMs: number | undefined): boolean {
+  #isMoreAfter(
+    from: number,
+    {
+      cursor,
+      untilMs,
+      within,
+    }: { cursor: DeltaCursor; untilMs: number | undefined; within: Item | undefined },
+  ): boolean {
     for (let at = from; at < this.#entries.length; at++) {
       const entry = this.#entries[at]!
       if (untilMs !== undefined && entry.atMs > untilMs) return false
-      if (isShown(entry, cursor)) return true
+      if (isShown(entry, cursor, within)) return true
     }
     return false
   }
@@ -127,7 +136,13 @@ export class ChangeLog {
   }
 }
 
-function isShown({ seq, item }: Entry, { fullUntil }: DeltaCursor): boolean {
+function isShown({ seq, item }: Entry, { fullUntil }: DeltaCursor, within: Item | undefined): boolean {
   if (item.seq !== seq) return false
-  return !(item.deleted !== 'no' && fullUntil !== undefined && seq <= fullUntil)
+  const isHere = isInside(item, within)
+  if (!isHere && !item.left?.has(within!)) return false
+  return !((item.deleted !== 'no' || !isHere) && fullUntil !== undefined && seq <= fullUntil)
+}
+
+function isInside(item: Item, within: Item | undefined): boolean {
+  return within === undefined || isWithin(item, within)
 }

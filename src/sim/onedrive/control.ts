@@ -28,6 +28,9 @@ const inputs = {
   move: z.strictObject({ path, to: path, conflict }),
   rename: z.strictObject({ path, name: path, conflict }),
   path: z.strictObject({ path }),
+  share: z.strictObject({ path, with: z.string(), role: z.enum(['read', 'write']).optional() }),
+  unshare: z.strictObject({ path, with: z.string() }),
+  shortcut: z.strictObject({ path, drive: z.string(), to: path }),
   restore: z.strictObject({ path, conflict }),
   times: z.strictObject({ path, ...times }),
   expire: z.strictObject({
@@ -109,6 +112,20 @@ export class DriveControl {
       case 'POST expire-delta':
         sim.expireDelta(parse(inputs.expire, call).kind)
         return jsonAnswer(this.#summary(sim))
+      case 'POST share': {
+        const { path: at, with: account, role } = parse(inputs.share, call)
+        return itemAnswer(sim.share(at, account, role))
+      }
+      case 'POST unshare': {
+        const { path: at, with: account } = parse(inputs.unshare, call)
+        sim.unshare(at, account)
+        return jsonAnswer(this.#summary(sim))
+      }
+      case 'POST shortcut': {
+        const { path: at, drive, to } = parse(inputs.shortcut, call)
+        const { state, device } = this.#oneDrive.drive(drive)
+        return itemAnswer(sim.device.shortcut(at, { drive: state, item: device.item(to) }))
+      }
       case 'POST pause':
         this.#oneDrive.rate.pause(sim.account, parse(inputs.pause, call).seconds)
         return jsonAnswer(this.#summary(sim))

@@ -3,10 +3,19 @@ import { jsonAnswer, type SimAnswer } from '../server.ts'
 import type { DeltaCursor, DeltaRow } from './change-log.ts'
 import { GraphError, graphFault, invalid } from './errors.ts'
 import { subtree } from './item.ts'
-import { link, PAGE_ROWS, PAGE_ROWS_MAX, readToken, token, withoutTokens } from './listing.ts'
+import { deltaPath, link, PAGE_ROWS, PAGE_ROWS_MAX, readToken, token, withoutTokens } from './listing.ts'
 import { expansionsOf, notSupported, queryOption } from './query-options.ts'
 import { isChosen, type Quirks } from './quirks.ts'
-import { type GraphContext, type GraphRoutes, itemOf, pageSize, show, unsupported } from './route.ts'
+import {
+  type GraphContext,
+  type GraphRoutes,
+  isShortcutShown,
+  itemOf,
+  pageSize,
+  show,
+  unsupported,
+} from './route.ts'
+import { sharesOf } from './shares.ts'
 
 export const deltaRoutes: GraphRoutes = {
   'GET item/delta': {
@@ -18,8 +27,28 @@ export const deltaRoutes: GraphRoutes = {
 }
 
 function delta(context: GraphContext): SimAnswer {
+  return withdrawn(context) ?? deltaOf(context)
+}
+
+/** To a guest who is not let in any more it may look like deletions. */
+function withdrawn(context: GraphContext): SimAnswer | undefined {
+  const { sim, drive, call, address, guest } = context
+  const start = address.item?.start
+  const folder = start?.kind === 'id' ? drive.ever(start.id) : undefined
+  if (!sim.quirks.withdrawnListsDeleted || !guest || !folder || sharesOf(guest, folder).length > 0)
+    return undefined
+  const items = [...subtree(folder)].filter((item) => item !== folder)
+  const value = items.map((item) => show(context, item, { isDelta: true, isRow: true, isDeleted: true }))
+  return jsonAnswer({ value, '@odata.deltaLink': `${call.origin}${call.path}?${call.query}` })
+}
+
+function deltaOf(context: GraphContext): SimAnswer {
   const { sim, drive, call, plan, address } = context
-  if (itemOf(context) !== drive.root) throw unsupported('Delta is supported for the root only.')
+  const folder = itemOf(context)
+  if (folder !== drive.root && !sim.quirks.folderDelta) {
+    throw unsupported('view.delta can only be called on the root.')
+  }
+  const within = folder === drive.root ? {} : { within: folder }
   const given = call.query.get('token') ?? queryOption(call.query, 'deltatoken') ?? address.argument ?? null
   const more = expansionOf(context)
   const cursor = cursorOf(context, given)
@@ -28,8 +57,9 @@ function delta(context: GraphContext): SimAnswer {
   if (given === 'latest') return jsonAnswer({ value: [], '@odata.deltaLink': deltaLink(context, cursor) })
   if (plan?.emptyPage) return jsonAnswer({ value: [], '@odata.nextLink': nextLink(context, cursor) })
   const rowsMax = pageSize(call.query, { byDefault: PAGE_ROWS, max: PAGE_ROWS_MAX })
-  const page = drive.delta({ cursor, rowsMax, ...(untilMs === undefined ? {} : { untilMs }) })
-  const value = arranged(page.rows, sim.quirks).map(({ item, isDeleted, isStale = false }) =>
+  const page = drive.delta({ cursor, rowsMax, ...within, ...(untilMs === undefined ? {} : { untilMs }) })
+  const rows = page.rows.filter(({ item }) => isShortcutShown(context, item))
+  const value = arranged(rows, sim.quirks).map(({ item, isDeleted, isStale = false }) =>
     Object.assign(show(context, item, { isDelta: true, isRow: true, isDeleted, isStale }), more),
   )
   return jsonAnswer({
@@ -110,5 +140,5 @@ function deltaLink(context: GraphContext, cursor: DeltaCursor): string {
   if (drive.type === 'business') return link(context, 'token', given)
   const query = withoutTokens(call.query)
   const rest = query.size === 0 ? '' : `?${query}`
-  return `${call.origin}/v1.0/drives/${drive.id}/root/delta(token='${given}')${rest}`
+  return `${call.origin}${deltaPath(context)}(token='${given}')${rest}`
 }

@@ -67,6 +67,14 @@ export class Device {
     return this.#drive.createFolder(folder, name, { kind: 'package' }).item
   }
 
+  /** "Add shortcut to My files": of something in another drive. */
+  shortcut(path: string, to: { drive: Drive; item: Item }): Item {
+    const { folder, name } = this.#place(path)
+    const { item } = this.#drive.createFolder(folder, name, { kind: 'package' })
+    item.remote = to
+    return item
+  }
+
   setTimes(path: string, times: FileTimes): Item {
     return this.#drive.update(this.item(path), { times })
   }

@@ -4,10 +4,10 @@ import fc from 'fast-check'
 import { seededRandom } from '../../base/random.ts'
 import type { DeltaCursor } from './change-log.ts'
 import { Device } from './device.ts'
-import { Drive, type DriveType, nameKey, nameProblem } from './drive.ts'
+import { Drive, nameKey, nameProblem } from './drive.ts'
 import { dumpDrive } from './drive-dump.ts'
 import { DriveFault, type DriveFaultCode } from './drive-fault.ts'
-import type { Item } from './item.ts'
+import type { DriveType, Item } from './item.ts'
 import { cTagOf, eTagOf } from './item-json.ts'
 
 type World = { drive: Drive; device: Device; clock: { ms: number } }

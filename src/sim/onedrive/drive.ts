@@ -16,6 +16,7 @@ import { type Content, type ContentInput, ContentStore } from './content.ts'
 import { DriveFault } from './drive-fault.ts'
 import {
   ancestorsOf,
+  type DriveType,
   type Item,
   type ItemKind,
   type ItemVersion,
@@ -25,8 +26,6 @@ import {
   subtree,
   versionId,
 } from './item.ts'
-
-export type DriveType = 'personal' | 'business'
 
 export type ConflictBehavior = 'fail' | 'replace' | 'rename'
 
@@ -301,11 +300,23 @@ export class Drive {
     if (isTaken && (conflict === 'fail' || (conflict === 'replace' && isFixed))) throw clash(name)
     const free = isTaken && conflict === 'rename' ? this.#freeName(parent, name) : name
     if (isTaken && conflict === 'replace') this.delete(there)
+    const before = ancestorsOf(item)
     this.#detach(item)
     if (free !== item.name) item.nameBefore = item.name
     item.name = free
     item.key = nameKey(free)
     this.#attach(item, parent)
+    this.#crossBorders(item, before)
+  }
+
+  /** To those who see a shared folder alone, what leaves it is gone, and all that comes into it is news. */
+  #crossBorders(item: Item, before: readonly Item[]): void {
+    const now = ancestorsOf(item)
+    item.left ??= new Set()
+    for (const one of before) item.left.add(one)
+    for (const one of now) item.left.delete(one)
+    if (!now.some((one) => one.isShared && !before.includes(one))) return
+    for (const one of subtree(item)) if (one !== item) this.#log.note(one, this.#now())
   }
 
   #keepVersion(item: Item): void {

@@ -1,4 +1,4 @@
-/** Ways to an item other than its folder: search, special folders, what changed last, what others share. */
+/** Ways to an item other than its folder: search, special folders, what changed last. */
 import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { invalid } from './errors.ts'
 import { type Item, itemPath, subtree } from './item.ts'
@@ -22,13 +22,6 @@ export const findingRoutes: GraphRoutes = {
   },
   'GET drive/special': { name: 'graph.special.list', need: 'read', run: listSpecial },
   'GET drive/recent': { name: 'graph.recent', need: 'read', options: ['select', 'top'], run: recent },
-  // Nobody shares anything here: an empty list is the truth.
-  'GET drive/sharedWithMe': {
-    name: 'graph.sharedWithMe',
-    need: 'read',
-    options: ['select', 'expand', 'top'],
-    run: () => jsonAnswer({ value: [] }),
-  },
   'GET item/thumbnails': { name: 'graph.thumbnails', need: 'read', run: thumbnails },
 }
 

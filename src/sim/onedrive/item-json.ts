@@ -1,6 +1,6 @@
 /** Items as Microsoft Graph shows them, with the quirks that are on. */
 import type { Drive } from './drive.ts'
-import { type Item, itemPath, sizeOf } from './item.ts'
+import { type Item, itemPath, type Remote, sizeOf } from './item.ts'
 import { isChosen, type Quirks } from './quirks.ts'
 
 export type ItemJson = Record<string, unknown>
@@ -54,12 +54,32 @@ export function showItem(drive: Drive, item: Item, quirks: Quirks, options: Show
     fileSystemInfo: fileTimes(item, quirks),
   }
   if (item.kind === 'file') json.file = fileFacet(item, quirks)
+  else if (item.remote) json.remoteItem = remoteItem(item.remote)
   else if (item.kind === 'package') json.package = { type: 'oneNote' }
   else json.folder = { childCount: item.children!.size }
   if (!item.parent) json.root = {}
+  if (item.isShared) json.shared = sharedFacet(drive)
   if (item.specialName !== undefined) json.specialFolder = { name: item.specialName }
   if (options.downloadUrl !== undefined) json['@microsoft.graph.downloadUrl'] = options.downloadUrl
   return json
+}
+
+/** What is said of something in another drive. */
+export function remoteItem({ drive, item }: Remote): ItemJson {
+  return {
+    id: item.id,
+    name: item.name,
+    size: sizeOf(item),
+    webUrl: `https://onedrive.example/${encodeURIComponent(item.id)}`,
+    parentReference: { driveId: drive.id, driveType: drive.type },
+    shared: sharedFacet(drive),
+    ...(item.kind === 'file' ? { file: {} } : { folder: { childCount: item.children!.size } }),
+  }
+}
+
+function sharedFacet({ owner }: Pick<Drive, 'owner'>): ItemJson {
+  const identity = { user: { displayName: owner.split('@')[0], email: owner } }
+  return { scope: 'users', owner: identity, sharedBy: identity }
 }
 
 export function showDriveId(drive: Drive, quirks: Quirks, item?: Item): string {

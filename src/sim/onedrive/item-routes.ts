@@ -16,12 +16,14 @@ import {
   type GraphContext,
   type GraphRoutes,
   headerTag,
+  isShortcutShown,
   itemAnswer,
   itemOf,
   jsonBody,
   noContent,
   timesOf,
 } from './route.ts'
+import { checkGuest } from './shares.ts'
 
 export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
   return {
@@ -56,7 +58,8 @@ function listChildren(context: GraphContext): SimAnswer {
   const order = orderOf(call.query)
   const isWanted = filterOf(call.query, drive)
   if (!folder.children) return jsonAnswer({ value: [] })
-  return pageOf(context, sortedChildren(folder).filter(isWanted), {
+  const shown = sortedChildren(folder).filter((item) => isWanted(item) && isShortcutShown(context, item))
+  return pageOf(context, shown, {
     order,
     row: (item) => showExpanded(context, item, { isRow: true }),
   })
@@ -134,12 +137,14 @@ function referredFolder(context: GraphContext, reference: unknown): Item {
   if (typeof id === 'string') {
     const folder = id === 'root' ? drive.root : drive.get(id)
     if (!folder) throw notFound('The destination could not be found.')
+    checkGuest(drive, context.guest, folder)
     return folder
   }
   const names = typeof path === 'string' ? parseReferencePath(path) : undefined
   if (!names) throw invalid('Invalid parentReference.')
   const folder = drive.at(names)
   if (!folder) throw notFound('The destination could not be found.')
+  checkGuest(drive, context.guest, folder)
   return folder
 }
 
@@ -167,7 +172,9 @@ function purgeItem(context: GraphContext): SimAnswer {
 }
 
 function restoreItem(context: GraphContext): SimAnswer {
-  const { drive, address } = context
+  const { drive, address, guest } = context
+  // The recycle bin is its owner's.
+  if (guest) throw new GraphError(graphFault(403))
   const start = address.item?.start
   if (start?.kind !== 'id' || address.item?.isByPath) throw invalid('Restore needs the id of a deleted item.')
   const body = jsonBody(context)

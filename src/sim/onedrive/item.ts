@@ -5,6 +5,11 @@ export type ItemKind = 'file' | 'folder' | 'package'
 
 export type ItemVersion = { id: string; content: Content; modifiedMs: number }
 
+export type DriveType = 'personal' | 'business'
+
+/** What is known here of an item in another drive. */
+export type Remote = { drive: { id: string; type: DriveType; owner: string }; item: Item }
+
 export type Item = {
   readonly id: string
   readonly kind: ItemKind
@@ -40,6 +45,12 @@ export type Item = {
   /** The name it had before the last rename, for a delta that repeats itself. */
   nameBefore?: string
   specialName?: string
+  /** It is no folder of this drive but a shortcut to one of another. */
+  remote?: Remote
+  /** Somebody else was let in here at some time. */
+  isShared?: true
+  /** Folders that it was in, and was moved out of: to whoever sees nothing else it is deleted. */
+  left?: Set<Item>
   /** Which transient refusals it has met already, where such a quirk is on. */
   met: Set<string> | undefined
 }

@@ -3,7 +3,7 @@ import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { invalid } from './errors.ts'
 import type { Item } from './item.ts'
 import { type Order, optionName, queryOption } from './query-options.ts'
-import { type GraphContext, pageSize } from './route.ts'
+import { type GraphContext, itemOf, pageSize } from './route.ts'
 
 export const PAGE_ROWS = 200
 export const PAGE_ROWS_MAX = 1_000
@@ -58,12 +58,20 @@ function placeOf(text: string): Place {
   throw invalid('The provided token is invalid.')
 }
 
-export function link({ call, drive, address }: GraphContext, name: string, value: string): string {
-  const path =
-    address.action === 'delta' ? `/v1.0/drives/${encodeURIComponent(drive.id)}/root/delta` : call.path
+export function link(context: GraphContext, name: string, value: string): string {
+  const { call, address } = context
+  const path = address.action === 'delta' ? deltaPath(context) : call.path
   const query = withoutTokens(call.query)
   query.set(name, value)
   return `${call.origin}${path}?${query}`
+}
+
+/** Of the drive, or of the folder that was asked for. */
+export function deltaPath(context: GraphContext): string {
+  const { drive } = context
+  const folder = itemOf(context)
+  const below = folder === drive.root ? 'root' : `items/${encodeURIComponent(folder.id)}`
+  return `/v1.0/drives/${encodeURIComponent(drive.id)}/${below}/delta`
 }
 
 /** What is asked for besides the page. */

@@ -499,9 +499,10 @@ describe('quirks of uploads', () => {
   })
 })
 
-test('every switch has a test here, and is off by itself', async () => {
+test('every switch has a test here or among those of shares, and is off by itself', async () => {
   const { readFileSync } = await import('node:fs')
-  const text = readFileSync(import.meta.filename, 'utf8')
+  const files = [import.meta.filename, `${import.meta.dirname}/shares.test.ts`]
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('')
   for (const name of quirkNames) {
     assert.match(text, new RegExp(`\\b${name}: (?:true|\\d)`), name)
     assert.ok(!noQuirks()[name], name)

@@ -1,6 +1,6 @@
 /**
  * What the real service does now and then and no document promises: each a switch of a drive, off unless it is
- * switched on (`deltaPaths` is on for Personal). README.md has a line for each.
+ * switched on (`deltaPaths` and `folderDelta` are on for Personal). README.md has a line for each.
  *
  * Where a quirk concerns some items only, which ones is decided by their ids, so that it is always the same.
  */
@@ -30,6 +30,10 @@ export const quirkSwitches = z.strictObject({
   deltaParentsLast: isOn,
   deltaListsDeletedDescendants: isOn,
   deltaPaths: isOn,
+  folderDelta: isOn,
+  shortcutsHidden: isOn,
+  sharedWithMeEnded: isOn,
+  withdrawnListsDeleted: isOn,
   /** In milliseconds; 0 is off. */
   deltaLagMs: z.number().min(0),
   namesEncoded: isOn,

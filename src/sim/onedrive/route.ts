@@ -9,6 +9,7 @@ import type { Item } from './item.ts'
 import { eTagOf, type ItemJson, type ShowOptions, showItem } from './item-json.ts'
 import { type QueryOption, queryOption } from './query-options.ts'
 import { isFirstTime } from './quirks.ts'
+import { checkGuest, type Guest } from './shares.ts'
 import type { SimDrive } from './sim-drive.ts'
 import type { TransferUrls } from './transfer-urls.ts'
 import { isMatch } from './upload-sessions.ts'
@@ -20,6 +21,8 @@ export type GraphContext = {
   address: GraphAddress
   plan: FaultPlan | undefined
   urls: TransferUrls
+  /** Who calls is not the owner of the drive. */
+  guest?: Guest | undefined
 }
 
 export type GraphRoute = {
@@ -98,10 +101,16 @@ function lookUp(context: GraphContext, named: ItemAddress): Item | undefined {
   return start && named.path.length > 0 ? context.drive.at(named.path, start) : start
 }
 
-function startItem({ drive }: GraphContext, { start }: ItemAddress): Item | undefined {
-  if (start.kind === 'root') return drive.root
-  if (start.kind === 'id') return start.id === 'root' ? drive.root : drive.get(start.id)
-  return specialFolder(drive, start.name)
+function startItem(context: GraphContext, { start }: ItemAddress): Item | undefined {
+  const { drive, guest } = context
+  const item = start.kind === 'id' && start.id !== 'root' ? drive.get(start.id) : drive.root
+  if (item) checkGuest(drive, guest, item)
+  return start.kind === 'special' ? specialFolder(drive, start.name) : item
+}
+
+/** Newer personal drives tell of shortcuts only to those who ask for them. */
+export function isShortcutShown({ sim, call }: GraphContext, { remote }: Item): boolean {
+  return !remote || !sim.quirks.shortcutsHidden || /AddToOneDrive/i.test(String(call.headers.prefer ?? ''))
 }
 
 /** Of those that the service knows by name, in whatever language a person calls them. */

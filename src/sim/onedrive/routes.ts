@@ -21,7 +21,8 @@ import { checkOptions } from './query-options.ts'
 import type { RequestIds } from './request-ids.ts'
 import { chosen, type GraphContext, type GraphRoute, type GraphRoutes } from './route.ts'
 import { allows, allowsLibraries, allowsSites } from './scopes.ts'
-import { sharingRoutes } from './sharing-routes.ts'
+import { guestOf } from './shares.ts'
+import { linkedItem, sharingRoutes } from './sharing-routes.ts'
 import type { SimDrive } from './sim-drive.ts'
 import type { Subscriptions } from './subscriptions.ts'
 import type { TransferUrls } from './transfer-urls.ts'
@@ -59,7 +60,7 @@ export class Graph implements Routes {
       ...contentRoutes,
       ...versionRoutes,
       ...findingRoutes,
-      ...sharingRoutes,
+      ...sharingRoutes(options.drives),
     }
   }
 
@@ -119,6 +120,12 @@ export class Graph implements Routes {
           const run = (): SimAnswer => this.#listLibraries(call, account, decodeURIComponent(site))
           return { name: 'graph.sites.drives', need: 'read', run }
         }
+        const share = /^\/shares\/([^/]+)\/driveItem$/.exec(path)?.[1]
+        if (call.verb === 'GET' && share !== undefined) {
+          const run = (context: GraphContext): SimAnswer =>
+            linkedItem(this.#options.drives, context, { share: decodeURIComponent(share), account })
+          return { name: 'graph.shares.get', need: 'read', run }
+        }
         const run = subscriptions.route(call, path, this.#drivesOf(account))
         return run && { name: run.name, need: 'read', run: run.run }
       }
@@ -131,12 +138,16 @@ export class Graph implements Routes {
     if (!allows(access.scopes, route.need)) return faultAnswer(graphFault(403))
     const sim = this.#driveOf(matched)
     if (address && !sim) return faultAnswer(graphFault(404))
-    if (sim?.site !== undefined && !allowsLibraries(access.scopes)) return faultAnswer(graphFault(403))
+    const guest = sim && guestOf(sim, access.address, route.need)
+    const isOwn = sim?.site === undefined && !guest
+    if (!isOwn && !allowsLibraries(access.scopes)) return faultAnswer(graphFault(403))
+    // The drive itself and what it has in all is for its owner.
+    if (guest && !address?.item) return faultAnswer(graphFault(403))
     if (sim?.quirks.redirectWithoutLocation && this.#isTenth(sim))
       return { status: 308, headers: {}, body: '' }
     try {
       checkOptions(call.query, route.options ?? ['select'])
-      return caught(route.run(this.#context(call, { sim, address, plan })))
+      return caught(route.run({ ...this.#context(call, { sim, address, plan }), guest }))
     } catch (thrown) {
       return thrownAnswer(thrown)
     }
@@ -159,7 +170,14 @@ export class Graph implements Routes {
     const { driveId } = address
     return driveId === undefined
       ? own.find(({ site }) => site === undefined)
-      : own.find((sim) => isSameDrive(driveId, sim.id))
+      : (own.find((sim) => isSameDrive(driveId, sim.id)) ?? this.#sharedDrive(driveId, access.address))
+  }
+
+  /** Of somebody else who has let the account in, even where that is over. */
+  #sharedDrive(driveId: string, account: string): SimDrive | undefined {
+    const { drives } = this.#options
+    const isIn = ({ shares }: SimDrive): boolean => shares.some((share) => share.account === account)
+    return drives.find((sim) => isSameDrive(driveId, sim.id) && isIn(sim))
   }
 
   #drivesOf(account: string): SimDrive[] {

@@ -2,10 +2,11 @@
 import { type Random, seededRandom } from '../../base/random.ts'
 import { bytesOfContent, type Content } from './content.ts'
 import { Device } from './device.ts'
-import { Drive, type DriveType } from './drive.ts'
+import { Drive } from './drive.ts'
 import { type DriveDump, dumpDrive } from './drive-dump.ts'
-import type { Item } from './item.ts'
+import type { DriveType, Item } from './item.ts'
 import { noQuirks, type Quirks, quirkSwitches } from './quirks.ts'
+import type { Share, ShareRole } from './shares.ts'
 import { UploadSessions, type UploadTarget } from './upload-sessions.ts'
 
 export type ResyncKind = 'resyncChangesApplyDifferences' | 'resyncChangesUploadDifferences'
@@ -37,6 +38,8 @@ export class SimDrive {
   readonly device: Device
   readonly sessions: UploadSessions
   readonly quirks: Quirks = noQuirks()
+  /** Whom its owner has let in, and where. */
+  readonly shares: Share[] = []
   /** Tokens of an earlier one are too old. */
   deltaGeneration = 1
   /** So many uploads to come are damaged on their way, each in its own way. */
@@ -66,6 +69,7 @@ export class SimDrive {
     })
     if (options.sessionMs !== undefined) this.sessions.sessionMs = options.sessionMs
     this.quirks.deltaPaths = options.type === 'personal'
+    this.quirks.folderDelta = options.type === 'personal'
     if (options.quirks) this.setQuirks(options.quirks)
   }
 
@@ -82,6 +86,25 @@ export class SimDrive {
   expireDelta(kind: ResyncKind = 'resyncChangesApplyDifferences'): void {
     this.deltaGeneration += 1
     this.resyncKind = kind
+  }
+
+  /** Lets another account in, or in another way than before. */
+  share(path: string, account: string, role: Exclude<ShareRole, 'none'> = 'write'): Item {
+    const item = this.device.item(path)
+    this.letIn({ item, account, role })
+    return item
+  }
+
+  letIn(share: Share): void {
+    share.item.isShared = true
+    const there = this.shares.find(({ item, account }) => item === share.item && account === share.account)
+    if (there) there.role = share.role
+    else this.shares.push(share)
+  }
+
+  /** The owner has thought better of it. */
+  unshare(path: string, account: string): void {
+    this.letIn({ item: this.device.item(path), account, role: 'none' })
   }
 
   countItems(): { files: number; folders: number } {

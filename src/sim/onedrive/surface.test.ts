@@ -220,7 +220,7 @@ describe('ways to an item', () => {
     await refused(get('/me/drive/special/attic'), 400, 'invalidRequest')
   })
 
-  test('recent files come newest first, and nothing is shared', async () => {
+  test('recent files come newest first, and nothing is shared yet', async () => {
     drive.device.write('newest.txt', 'x')
     assert.equal(names(await get('/me/drive/recent'))[0], 'newest.txt')
     assert.deepEqual((await get('/me/drive/sharedWithMe')).json.value, [])

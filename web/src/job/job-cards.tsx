@@ -145,7 +145,7 @@ export function JobJson(props: { title: string; value: unknown; none: string; is
   return (
     <Card title={title} actions={<CopyButton text={text} label={`the ${title.toLowerCase()}`} />}>
       <details open={isOpen}>
-        <summary>{text.length > 2 ? 'As it is in the ledger' : 'Empty'}</summary>
+        <summary>{text.length > 2 ? 'All of it' : 'Empty'}</summary>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
         <pre class="json" tabIndex={0}>
           {text}

@@ -14,6 +14,9 @@ const TITLES: Readonly<Record<string, string>> = {
   'files.poll_seconds': 'Ask OneDrive for changes every (seconds)',
   'files.scan_minutes': 'Look through whole folders every (minutes)',
   'drive.poll_minutes': 'Ask Google Drive for changes every (minutes)',
+  'assist.poll_minutes': 'Look at mail to sort every (minutes)',
+  'assist.full_scan_minutes': 'Compare the whole inbox every (minutes)',
+  'ingest.receive_wait_seconds': 'Ask a queue anew every (seconds)',
 }
 
 export function settingTitle(key: string): string {

@@ -62,6 +62,14 @@ test('a minute of polling with a letter in it is no higher than the month before
   assert.ok(topOf(first) < topOf(second), accounted)
 })
 
+test('a day on which mail was listed again and again does not flatten the years beside it', () => {
+  const years = Array.from({ length: 10 }, (_, at) => cell(at, at + 1, at % 2 === 0 ? 100 : 50, 100))
+  const edges = [...years.map((_, at) => at * 99), 990, 1000]
+  const { accounted } = barsOf([...years, cell(10, 10.01, 100_000, 100_000)], edges, 100)
+  const tops = accounted.split('z').map((path) => Number(path.split(/[ H]/)[1]))
+  assert.deepEqual([tops[0], Math.round(tops[1]!), tops[10]], [0, 29, 0])
+})
+
 test('signs of bad items stand where they are, and do not cover each other', () => {
   const bad = (from: number, n: number): Cell => ({ ...cell(from, from + 1, 10, 10), bad: n })
   const cells = Array.from({ length: 100 }, (_, at) => bad(at, at < 3 || at === 50 ? 1 : 0))

@@ -49,12 +49,13 @@ const DENSITY_WIDTH_MIN = WIDTH / 400
 export function barsOf(cells: readonly Cell[], edges: readonly number[], height: number) {
   const densityOf = ({ listed }: Cell, at: number): number =>
     listed / Math.max(DENSITY_WIDTH_MIN, edges[at + 1]! - edges[at]!)
-  const most = cells.reduce((max, cell, at) => Math.max(max, densityOf(cell, at)), 0)
+  const densities = cells.map(densityOf)
+  const most = usualMost(densities, edges)
   const accounted: string[] = []
   const open: string[] = []
   cells.forEach((cell, at) => {
     if (cell.listed <= 0 || most === 0) return
-    const tall = Math.max(1, height * Math.sqrt(densityOf(cell, at) / most))
+    const tall = Math.max(1, height * Math.sqrt(Math.min(1, densities[at]! / most)))
     const done = tall * Math.min(1, settledOf(cell) / cell.listed)
     const box = (top: number, bottom: number): string =>
       `M${round(edges[at]!)} ${round(top)}H${round(edges[at + 1]!)}V${round(bottom)}H${round(edges[at]!)}z`
@@ -62,6 +63,21 @@ export function barsOf(cells: readonly Cell[], edges: readonly number[], height:
     if (done < tall) open.push(box(height - tall, height - done))
   })
   return { accounted: accounted.join(''), open: open.join('') }
+}
+
+/** So much of the picture may be fuller than its highest bar shows. */
+const FULLER_SHARE_MAX = 1 / 50
+
+/** What makes a bar of full height: a day on which mail was listed hundreds of times does not flatten years beside it. */
+function usualMost(densities: readonly number[], edges: readonly number[]): number {
+  const widthOf = (at: number): number => edges[at + 1]! - edges[at]!
+  const byDensity = densities.map((_, at) => at).sort((a, b) => densities[b]! - densities[a]!)
+  let left = (edges.at(-1) ?? 0) * FULLER_SHARE_MAX
+  for (const at of byDensity) {
+    left -= widthOf(at)
+    if (left < 0 && densities[at]! > 0) return densities[at]!
+  }
+  return densities[byDensity[0] ?? 0] ?? 0
 }
 
 /** About as far apart as they are wide. */

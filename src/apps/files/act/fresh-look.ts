@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import { toRow } from '../delta.ts'
+import { checkTop } from '../shared-folder.ts'
 import { isOther, recordRemoteNow } from '../store/remote-tree.ts'
 import type { RemoteRow } from '../trees.ts'
 import { asObject } from './local-side.ts'
@@ -63,7 +64,7 @@ async function orMissing<T>(looking: Looking, look: () => Promise<T | undefined>
 /** Of a drive that is not there as a whole, or not for this account any more, nothing is missing in particular. */
 async function checkDrive({ pair, job }: Looking): Promise<void> {
   try {
-    await pair.client.root(pair.driveId, { signal: job.signal })
+    await checkTop(pair, job.signal)
   } catch (thrown) {
     if (errorCode(thrown) !== 'not-found') throw thrown
     throw new TidemarkError('OneDrive does not show this drive to the account any more', {

@@ -10,7 +10,9 @@
 import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
 import { type Obstacle, Obstacles } from '../../../engine/obstacles.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import { REMOTE_VERBS } from '../decide.ts'
 import { errnoOf } from '../local/stat.ts'
+import { checkTop, READ_ONLY_SHARE, SHARE_GONE } from '../shared-folder.ts'
 
 /**
  * `cloud`: OneDrive. `disk`: the disk is full or cannot be written. `folder`: the root or its marker is not there.
@@ -88,7 +90,7 @@ export function pastObstacles(obstacles: FileObstacles, run: VerbRun): VerbRun {
       return ended
     } catch (thrown) {
       if (context.job.signal.aborted) throw thrown
-      const error = plainError(thrown)
+      const error = await sharedError(context, plainError(thrown))
       if (error.code === 'quota-full') {
         obstacles.over(group)
         const full = fullError(error)
@@ -101,6 +103,18 @@ export function pastObstacles(obstacles: FileObstacles, run: VerbRun): VerbRun {
   }
 }
 
+/** What is refused in a folder of somebody else: nobody shares it any more, or for reading only. */
+async function sharedError({ pair, job }: ActionContext, error: TidemarkError): Promise<TidemarkError> {
+  if (pair.sharedBy === undefined || error.code !== 'forbidden') return error
+  try {
+    await checkTop(pair, job.signal)
+  } catch (thrown) {
+    return asTidemarkError(thrown)
+  }
+  if (!REMOTE_VERBS.has(job.payload.verb)) return error
+  return new TidemarkError(READ_ONLY_SHARE, { kind: 'permanent', code: 'forbidden', cause: error })
+}
+
 function fullError(cause: TidemarkError): TidemarkError {
   const because = { code: 'quota-full', hint: ONEDRIVE_FULL_HINT, cause }
   return new TidemarkError(ONEDRIVE_FULL, { kind: 'transient', ...because })
@@ -108,20 +122,22 @@ function fullError(cause: TidemarkError): TidemarkError {
 
 function waiting(afterMs: number, { message, code }: TidemarkError): Ended {
   const why = code === 'quota-full' ? ({ code } as const) : {}
-  return { end: 'wait', because: message, afterMs, ...why }
+  // Whoever asks for changes finds out for good, and stops the work on it.
+  const isHeardFirst = code === SHARE_GONE
+  return { end: 'wait', because: message, afterMs, ...why, ...(isHeardFirst && { isHeardFirst }) }
 }
 
 async function obstaclePlace(context: ActionContext, error: TidemarkError): Promise<Where | undefined> {
   if (error.code === 'disk-full' || error.code === 'disk-trouble') return 'disk'
   if (FOLDER_CODES.has(error.code)) return 'folder'
-  if (error.code === 'drive-missing') return 'cloud'
+  if (error.code === 'drive-missing' || error.code === SHARE_GONE) return 'cloud'
   return error.kind === 'transient' && (await isOutage(context)) ? 'cloud' : undefined
 }
 
 /** Is it OneDrive, or only what was asked of it? */
 async function isOutage({ pair, job }: ActionContext): Promise<boolean> {
   try {
-    await pair.client.root(pair.driveId, { signal: job.signal })
+    await checkTop(pair, job.signal)
     return false
   } catch (thrown) {
     return asTidemarkError(thrown).kind === 'transient'

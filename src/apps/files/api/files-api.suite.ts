@@ -47,12 +47,20 @@ export type FilesWorld = AppApi<OpenRuntime & FilesRuntime> & {
 }
 
 export async function startFilesApi(
-  options: { drive?: Partial<SimDriveInput>; host?: string; allowedRoots?: readonly string[] } = {},
+  options: {
+    drive?: Partial<SimDriveInput>
+    /** Of other people. */
+    others?: readonly SimDriveInput[]
+    host?: string
+    allowedRoots?: readonly string[]
+  } = {},
 ): Promise<FilesWorld> {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-files-api-')))
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-folders-')))
   const root = join(place, DOCS)
-  const sim = await startSim({ onedrive: { drives: [{ account: ANN, ...options.drive }] } })
+  const sim = await startSim({
+    onedrive: { drives: [{ account: ANN, ...options.drive }, ...(options.others ?? [])] },
+  })
   const config = catalog.parse({
     onedrive: {
       api_url: sim.onedrive.graphUrl,

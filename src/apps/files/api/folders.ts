@@ -11,7 +11,8 @@ import { availableDrives } from '../drives.ts'
 import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
 import { removeFolderPair } from '../folder-removal.ts'
 import { changeSettings, settingsWith, syncChanged } from '../folder-settings.ts'
-import { addFolderPair, findAccount, markerOf } from '../new-folder.ts'
+import { addFolderPair, findAccount, markerOf, topText } from '../new-folder.ts'
+import { resumeShares } from '../shared-folder.ts'
 import { fileStatus } from '../status.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { allowedPlace } from './folder-place.ts'
@@ -96,6 +97,7 @@ const syncNow = route('POST /api/files/folders/{name}/sync', {
     // Whoever asks may have put right what was in the way.
     files.kinds.obstacles.roomMade(name)
     await ledger.wakeStream(stream)
+    await resumeShares(services, [name])
     const { outcome } = await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
     const held = await pauseNote(services, [{ name, stream }])
     return outcome === 'ignored'
@@ -167,7 +169,8 @@ const PATH_LENGTH_MAX = 4_096
 
 const listDrives = route('GET /api/files/drives', {
   summary: 'What a folder can be kept in step with: asks OneDrive',
-  description: 'The drives of the account, and the libraries of SharePoint that it follows and may see.',
+  description:
+    'The drives of the account, the libraries of SharePoint that it follows and may see, and folders that others share with it.',
   errors: [404, 409, 422, 503],
   query: z.object({
     account: accountText.optional().describe('Whose; not needed where one account is connected'),
@@ -178,7 +181,12 @@ const listDrives = route('GET /api/files/drives', {
     if (account.state !== 'ready') throw signInNeeded([account.name])
     const { drives, hint } = await availableDrives(services, account)
     return {
-      drives: drives.map(({ usedBytes, ...drive }) => ({ ...drive, usedBytes: usedBytes ?? null })),
+      drives: drives.map(({ usedBytes, owner, ...drive }) => ({
+        ...drive,
+        usedBytes: usedBytes ?? null,
+        owner: owner ?? null,
+      })),
+      isWide: account.settings.access === 'shared',
       hint: hint ?? null,
     }
   },
@@ -198,9 +206,11 @@ const addFolder = route('POST /api/files/folders', {
       .string()
       .trim()
       .min(1)
-      .max(400)
+      .max(2_000)
       .optional()
-      .describe('Its id or its name, as the list of drives has it; the account’s own if left out'),
+      .describe(
+        'Its id or its name, as the list of drives has it, or the sharing link of a folder; the account’s own if left out',
+      ),
     path: z
       .string()
       .trim()
@@ -232,7 +242,7 @@ const addFolder = route('POST /api/files/folders', {
     const added = await addFolderPair(services, {
       root,
       account: body.account,
-      driveId: body.drive,
+      drive: body.drive,
       name: body.name,
       settings: { mode: body.mode, conflicts: body.policy },
     })
@@ -247,7 +257,7 @@ const addFolder = route('POST /api/files/folders', {
     return {
       name: added.name,
       root: added.root,
-      text: `${added.root} is kept in step with the OneDrive of ${added.account} from now on.${merged}`,
+      text: `From now on ${added.root} is kept in step with ${topText(added)}.${merged}`,
     }
   },
 })

@@ -29,6 +29,10 @@ export const folderSchema = z.object({
   root: z.string().describe('The folder, on the machine that has it'),
   isHere: z.boolean().describe('Whether that is the machine of this server'),
   mode: z.enum(['two-way', 'download-only', 'upload-only']),
+  sharedBy: z
+    .string()
+    .nullable()
+    .describe('Who shares it, where it is kept in step with a folder of somebody else'),
   policy: z.enum(['keep-both', 'keep-local', 'keep-remote', 'manual']).describe('What becomes of conflicts'),
   state: z.enum(['in step', 'working', 'stopped', 'needs you', 'paused', 'not begun']),
   text: z.string().describe('One sentence for people: what it is doing or what it needs'),
@@ -61,11 +65,17 @@ export const drivesSchema = z.object({
   drives: z.array(
     z.object({
       id: z.string(),
-      name: z.string().describe('`OneDrive`, or `Marketing/Documents`: a library of a site'),
-      type: z.enum(['personal', 'business', 'documentLibrary', 'unknown']),
+      name: z
+        .string()
+        .describe(
+          '`OneDrive`, `Marketing/Documents`: a library of a site, `Projects (Ben)`: a shared folder',
+        ),
+      type: z.enum(['personal', 'business', 'documentLibrary', 'sharedFolder', 'unknown']),
       usedBytes: bytes.nullable(),
+      owner: z.string().nullable().describe('Who shares it, as far as that is told'),
     }),
   ),
+  isWide: z.boolean().describe('Whether the account may see more than its own drive'),
   hint: z.string().nullable().describe('Why there may be more, and what to do to see it'),
 })
 export type DrivesView = z.output<typeof drivesSchema>
@@ -136,7 +146,7 @@ const itemState = z
 export const treeItemSchema = z.object({
   node: z.string().describe('By which it is asked for: its id in OneDrive, or its number here'),
   name: z.string(),
-  type: z.enum(['file', 'folder', 'other', 'notebook']),
+  type: z.enum(['file', 'folder', 'other', 'notebook', 'shortcut']),
   size: bytes,
   modifiedMs: ms.nullable(),
   state: itemState,

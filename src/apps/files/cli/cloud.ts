@@ -7,6 +7,7 @@ import type { DriveItem } from '../../../cloud/onedrive/client.ts'
 import type { FolderPair } from '../folder-pair.ts'
 import { namesOfPath } from '../folder-settings.ts'
 import { illegalNameOf } from '../names.ts'
+import { topFolder } from '../shared-folder.ts'
 import { chosenFolderPair, type OpenedFiles, withFiles } from './context.ts'
 
 export type CloudOptions = { folder?: string | undefined }
@@ -28,12 +29,10 @@ export async function bringHome({ engine, files }: OpenedFiles, { name, stream }
   await engine.enqueue(files.kinds.delta, { drive: name }, { stream })
 }
 
-export async function findItem(
-  { client, driveId }: FolderPair,
-  names: readonly string[],
-): Promise<DriveItem | undefined> {
+export async function findItem(pair: FolderPair, names: readonly string[]): Promise<DriveItem | undefined> {
+  const { client, driveId } = pair
   try {
-    return await client.itemByPath(driveId, names.join('/'))
+    return await client.itemByPath(driveId, names.join('/'), topFolder(pair))
   } catch (thrown) {
     if (thrown instanceof TidemarkError && thrown.kind === 'gone') return undefined
     throw thrown

@@ -16,21 +16,25 @@ export async function listDrives(
     output.listing({
       columns: [
         { title: 'name', value: ({ name }) => name },
-        { title: 'type', value: ({ type }) => TYPES[type] },
+        { title: 'type', value: ({ type, owner }) => (owner ? `shared by ${owner}` : TYPES[type]) },
         { title: 'used', value: ({ usedBytes }) => (usedBytes === undefined ? '' : formatBytes(usedBytes)) },
         { title: 'id', value: ({ id }) => id },
       ],
       rows: drives,
       json: {
         account: account.name,
-        drives: drives.map(({ usedBytes, ...drive }) => ({ ...drive, usedBytes: usedBytes ?? null })),
+        drives: drives.map(({ usedBytes, owner, ...drive }) => ({
+          ...drive,
+          usedBytes: usedBytes ?? null,
+          owner: owner ?? null,
+        })),
         hint: hint ?? null,
       },
       empty: `${account.name} has no drive.`,
     })
     if (output.json) return
     if (hint !== undefined) output.note(hint)
-    output.note('Choose one with: tidemark files sync FOLDER --drive NAME')
+    output.note('Choose one with: tidemark files sync FOLDER --drive NAME, or with its id')
   })
 }
 
@@ -38,5 +42,6 @@ const TYPES = {
   personal: 'personal',
   business: 'of work or school',
   documentLibrary: 'a library of SharePoint',
+  sharedFolder: 'shared with you',
   unknown: '',
 } as const

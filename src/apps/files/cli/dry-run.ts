@@ -9,6 +9,7 @@ import { formatBytes, formatCount } from '../../../base/format.ts'
 import { createHttpExchange, type HttpExchange } from '../../../base/http-exchange.ts'
 import { plural } from '../../../base/wording.ts'
 import { openLedger } from '../../../ledger/open.ts'
+import { ROW_TEXTS } from '../decide.ts'
 import { type DryRun, type DryStep, dryRun } from '../dry-run.ts'
 import { createFilter } from '../filter.ts'
 import { type FolderPair, SERVICE, streamOf } from '../folder-pair.ts'
@@ -85,12 +86,13 @@ async function drafted(
 ): Promise<{ pair: FolderPair; draft: NewFolderPair }> {
   const account = await accounts.find(SERVICE, draft.account)
   if (!account) throw new TidemarkError('The account is gone.', { kind: 'auth' })
-  const { name, driveId, driveType, rootItemId, root, settings } = draft
+  const { name, driveId, driveType, rootItemId, sharedBy, root, settings } = draft
   const same = { name, account: account.name, driveId, rootItemId, root, markerId: 'none' }
   return {
-    draft: { ...same, driveType, machine: machineId(), settings: JSON.stringify(settings) },
+    draft: { ...same, sharedBy, driveType, machine: machineId(), settings: JSON.stringify(settings) },
     pair: {
       ...same,
+      sharedBy: sharedBy ?? undefined,
       settings,
       stream: streamOf(name),
       isBusiness: driveType !== 'personal',
@@ -145,29 +147,6 @@ const VERB_TEXTS: Record<DryStep['verb'], string> = {
   'delete-local': 'delete here',
   conflict: 'conflict',
   check: 'compare',
-}
-
-/** Why, by the row of the decision table. */
-const ROW_TEXTS: Record<string, string> = {
-  EF2: 'changed in OneDrive',
-  EF3: 'changed here',
-  EF4: 'changed on both sides, perhaps to the same',
-  EF5: 'changed on both sides',
-  EF6: 'deleted here',
-  EF7: 'deleted here, but changed in OneDrive',
-  EF8: 'deleted in OneDrive',
-  EF9: 'deleted in OneDrive, but changed here',
-  EF11: 'made on both sides, perhaps the same',
-  EF12: 'made on both sides, with other content',
-  EF13: 'new here',
-  EF14: 'new in OneDrive',
-  ED3: 'new in OneDrive',
-  ED4: 'deleted here, but something in it stays',
-  ED5: 'new here',
-  ED6: 'deleted in OneDrive',
-  ED8: 'deleted here',
-  'moved remotely': 'moved in OneDrive',
-  'moved locally': 'moved here',
 }
 
 function print({ output }: CliContext, found: DryRun, root: string): void {

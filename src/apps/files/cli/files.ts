@@ -91,7 +91,7 @@ export const filesNoun: AppNoun = {
       new Option('--account <address>', 'for a new folder: whose OneDrive'),
       new Option(
         '--drive <name>',
-        "for a new folder: another drive than the account's own; see files drives",
+        "for a new folder: a library or a shared folder instead of the account's own drive; see files drives",
       ),
       new Option('--name <name>', 'for a new folder: what it is called here'),
       modeOption('--download-only', 'only bring changes from OneDrive here'),
@@ -292,10 +292,12 @@ Both sides stay as they are, and so does the trash. If the folder is given to fi
 sides is not copied again.`
 
 const DRIVES_HELP = `
-The account's own drives, and the libraries of the sites of SharePoint that you follow; for these the account must be
-connected with --shared. Folders of other people that are shared with you are not listed: they cannot be kept in step.
+The account's own drives, the libraries of the sites of SharePoint that you follow, and folders that other people share
+with you; for what is not your own the account must be connected with --shared. Microsoft lists fewer and fewer shared
+folders: one that is missing is chosen by its link, --drive 'https://…', or listed once you add a shortcut to it at the
+top of your OneDrive. Where you may only read, changes only come here.
 
-With --json: account, drives [{id, type, name, usedBytes}], hint.`
+With --json: account, drives [{id, type, name, usedBytes, owner}], hint.`
 
 const addDrives: RegisterVerb = (files, context) => {
   files

@@ -6,6 +6,7 @@ import { formatCount } from '../../../base/format.ts'
 import { counted, plural, shellWord } from '../../../base/wording.ts'
 import { didYouMean } from '../../../cli/output/input.ts'
 import { type Lines, readLines, saysYes } from '../../../cli/output/prompt.ts'
+import { topId } from '../drives.ts'
 import { folderPairSettings, streamOf } from '../folder-pair.ts'
 import { type Held, heldTotal } from '../guard.ts'
 import { type FolderEnd, folderEnd } from '../sources.ts'
@@ -170,11 +171,12 @@ export async function heldHints({ files }: Pick<OpenedFiles, 'files'>, name: str
  * Undefined where that would not help, since changes go one way, or where it would bring to the other side what is left
  * out by the settings: they are forgotten with the folder.
  */
-function beginAnew({ name, root, account, driveId, settings }: FolderPairRow): string | undefined {
+function beginAnew(row: FolderPairRow): string | undefined {
+  const { name, root, account, settings } = row
   const { conflicts, ...others } = folderPairSettings.parse(JSON.parse(settings))
   const { conflicts: usual, ...plain } = folderPairSettings.parse({})
   if (JSON.stringify(others) !== JSON.stringify(plain)) return undefined
-  const given = { name, account, drive: driveId, ...(conflicts === usual ? {} : { conflicts }) }
+  const given = { name, account, drive: topId(row), ...(conflicts === usual ? {} : { conflicts }) }
   const options = Object.entries(given).map(([flag, value]) => ` --${flag} ${shellWord(value)}`)
   return `tidemark files remove ${shellWord(name)} && tidemark files sync ${shellWord(root)}${options.join('')}`
 }

@@ -12,6 +12,7 @@ import { heldTotal } from '../guard.ts'
 import { machineId } from '../index.ts'
 import { openRoot } from '../local/root.ts'
 import { filesRuntime } from '../runtime.ts'
+import { SHARE_GONE } from '../shared-folder.ts'
 import { endJson, type FolderEnd, folderEnd, folderObstacle, isBusy, needsYou } from '../sources.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { heldHints } from './held-deletes.ts'
@@ -38,7 +39,8 @@ export const reportFolder: StatusReporter = async (runtime, source, { all }) => 
   const trouble = rootTrouble(await files.store.folderPair(name))
   const failed = (await ledger.jobs({ state: 'failed', stream, limit: FAILED_MAX })).length
   const obstacle = folderObstacle(files, name)
-  const pauseHint = (await pauseOf(openedSources(filesApp, runtime), source))?.hint
+  const pause = await pauseOf(openedSources(filesApp, runtime), source)
+  const pauseHint = found.pauseCode === SHARE_GONE ? GONE_HINT : pause?.hint
   const hints = end.heldDeletes ? await heldHints(opened, name) : []
   const facts: Facts = { end, now: ledger.now(), isAll: all === true, trouble, failed, hints, pauseHint }
   return {
@@ -73,6 +75,8 @@ function rootTrouble(row: FolderPairRow): string | undefined {
   }
 }
 
+const GONE_HINT = 'All files here stay as they are. It goes on by itself when the folder is shared again.'
+
 type Store = {
   reported(pair: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']>
 }
@@ -92,7 +96,7 @@ function* statusLines({ end, now, isAll, trouble, failed, hints, pauseHint }: Fa
   yield `${end.name}: ${trouble === undefined ? end.state : 'not in step'}`
   yield `  folder     ${end.root}`
   if (trouble !== undefined) yield `  MISSING    ${trouble} Until it is back nothing is synced.`
-  yield `  OneDrive   ${end.account}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`
+  yield `  OneDrive   ${end.account}${end.sharedBy === null ? '' : `, a folder that ${end.sharedBy} shares`}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`
   yield `  in step    ${counted(totals.files, 'file')}, ${counted(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`
   const busy = open.unplanned + open.inWork + open.waiting
   if (busy > 0)

@@ -9,6 +9,7 @@ import { formatDuration } from '../../../base/format.ts'
 import { counted, shellWord } from '../../../base/wording.ts'
 import { filesApp } from '../app.ts'
 import { chosenRows, findRow, rowsHere, unknownFolder } from '../chosen-folders.ts'
+import { topId } from '../drives.ts'
 import { type FolderPairSettings, folderPairSettings, streamOf } from '../folder-pair.ts'
 import { changeSettings, type FilterOptions, settingsWith } from '../folder-settings.ts'
 import { openRoot } from '../local/root.ts'
@@ -17,8 +18,10 @@ import {
   draftFolderPair,
   type FolderPairDraft,
   type NewFolderPairInput,
+  topText,
 } from '../new-folder.ts'
 import { filesRuntime } from '../runtime.ts'
+import { resumeShares } from '../shared-folder.ts'
 import { folderSource } from '../sources.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { startFolderPairs, tidyTrash } from '../work.ts'
@@ -76,6 +79,8 @@ export function filesSync(asking?: Asking): SyncPart {
         async check({ name }) {
           const { root, markerId } = await opened.files.store.folderPair(name)
           openRoot(root, markerId)
+          const [gone] = await resumeShares(opened, [name])
+          if (gone) throw gone
         },
         async settled(run) {
           shown = await answerHeld(context, opened, { ...held(run), options, asking: ask })
@@ -168,7 +173,7 @@ function refuseNewFlags(known: FolderPairRow | undefined, { account, drive, name
   if (!known) return
   const isOther =
     (account !== undefined && account.trim().toLowerCase() !== known.account) ||
-    (drive !== undefined && drive !== known.driveId) ||
+    (drive !== undefined && drive !== topId(known)) ||
     (name !== undefined && name !== known.name)
   if (!isOther) return
   throw new UsageError(`${known.root} is set up already, as ${known.name} of ${known.account}.`, {
@@ -184,11 +189,11 @@ function isPath(text: string): boolean {
 }
 
 function newFolderPairInput(folder: string, options: FilesSyncOptions): NewFolderPairInput {
-  const { account, drive: driveId, name } = options
+  const { account, drive, name } = options
   const { mode, ...settings } = chosenSettings(folderPairSettings.parse({}), options)
   // Where nobody says which way, that is for what the account may do.
   const isSaid = chosenMode(options) !== undefined
-  return { root: folder, account, driveId, name, settings: isSaid ? { mode, ...settings } : settings }
+  return { root: folder, account, drive, name, settings: isSaid ? { mode, ...settings } : settings }
 }
 
 async function setUp(
@@ -198,7 +203,7 @@ async function setUp(
 ): Promise<FolderPairRow> {
   const added = await addFolderPair(opened, newFolderPairInput(folder, options))
   await opened.engine.streams.open(streamOf(added.name))
-  output.note(`${added.root} is kept in step with the OneDrive of ${added.account}, as ${added.name}.`)
+  output.note(`${added.root} is kept in step with ${topText(added)}, as ${added.name}.`)
   noteMerge({ output }, added)
   return opened.files.store.folderPair(added.name)
 }

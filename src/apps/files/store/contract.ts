@@ -51,6 +51,8 @@ export type FolderPairRow = {
   planned: number
   /** When the watch last saw a change of which no look was asked for yet; null: there is none. */
   changeSeenAt: number | null
+  /** Who shares it, as people call them, where the top is a folder of somebody else; null where it is a drive's root. */
+  sharedBy: string | null
 }
 
 /** What a look at the folder found. */

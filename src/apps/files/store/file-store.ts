@@ -19,7 +19,7 @@ import { IS_HELD, overwritesAhead, recentDeletes, recentOverwrites } from './gua
 import { childRows, localOfItem, localRow, takeLocalIds } from './local-tree.ts'
 import { pathOfNode, type Reported, readReported, readTotals, type Totals } from './overview.ts'
 import { loadUnplanned, type PlanView } from './plan-view.ts'
-import { remoteRow, remoteRows, rootRow } from './remote-tree.ts'
+import { remoteRow, remoteRows, rootRow, unlisted } from './remote-tree.ts'
 import { BASE_COLUMNS, LOCAL_COLUMNS, putRemote, toBaseRow, toConflictRow, toLocalRow } from './rows.ts'
 import { fileSchema } from './schema.ts'
 import { type SeenFolder, seenFolder } from './seen-folders.ts'
@@ -69,8 +69,8 @@ export class FileStore {
   async addFolderPair(row: NewFolderPair, stat: LocalStat): Promise<void> {
     await this.#ledger.transaction(async (tx) => {
       await tx.run(
-        `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings, shared_by)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         [
           row.name,
           row.account,
@@ -81,6 +81,7 @@ export class FileStore {
           row.markerId,
           row.machine,
           row.settings,
+          row.sharedBy ?? null,
         ],
       )
       await tx.run(
@@ -125,6 +126,10 @@ export class FileStore {
 
   remoteRows(pair: string, itemIds: readonly string[]): Promise<Map<string, RemoteRow>> {
     return this.#read((tx) => remoteRows(tx, pair, itemIds))
+  }
+
+  unlisted(pair: string, of: { generation: number; limit: number }): Promise<string[]> {
+    return this.#read((tx) => unlisted(tx, pair, of))
   }
 
   localOfItem(pair: string, itemId: string): Promise<LocalRow | undefined> {
@@ -369,7 +374,8 @@ async function countAhead(tx: Tx, pair: string, side: keyof typeof AHEAD): Promi
 export type NewFolderPair = Pick<
   FolderPairRow,
   'name' | 'account' | 'driveId' | 'driveType' | 'rootItemId' | 'root' | 'markerId' | 'machine' | 'settings'
->
+> &
+  Partial<Pick<FolderPairRow, 'sharedBy'>>
 
 export type NodeCase = Pick<Case, 'base' | 'local' | 'remote' | 'localParentId' | 'hasSurvivors'> & {
   version: number | undefined
@@ -476,5 +482,6 @@ function toFolderPairRow(raw: Raw): FolderPairRow {
     filterKey: String(raw.filter_key),
     planned: Number(raw.planned),
     changeSeenAt: number(raw.stirred_at),
+    sharedBy: raw.shared_by as string | null,
   }
 }

@@ -211,6 +211,22 @@ export async function deleteUnlisted(tx: Tx, pair: string, generation: number): 
   return rows.length
 }
 
+/** What an enumeration has not named, without what is in folders that it has not named either. */
+export async function unlisted(
+  tx: Tx,
+  pair: string,
+  { generation, limit }: { generation: number; limit: number },
+): Promise<string[]> {
+  const rows = await tx.all<{ item_id: string }>(
+    `SELECT item_id FROM file_remote missed WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM file_remote above WHERE above.drive = missed.drive
+         AND above.item_id = missed.parent_id AND above.parent_id IS NOT NULL AND above.generation < ?)
+     ORDER BY item_id LIMIT ?`,
+    [pair, generation, generation, limit],
+  )
+  return rows.map((row) => row.item_id)
+}
+
 export async function remoteRows(
   tx: Tx,
   pair: string,

@@ -113,6 +113,8 @@ export function fileSchema(
     ],
     codeStatements(),
     asideStatements(),
+    // The top is a folder of somebody else.
+    [`ALTER TABLE file_drives ADD COLUMN shared_by TEXT`],
   ]
 }
 

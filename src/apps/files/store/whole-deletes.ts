@@ -74,7 +74,8 @@ export async function wholeDelete(tx: Tx, pair: string, itemId: string): Promise
   const local = new Map(locals.map(toLocalRow).map((row) => [row.itemId, row]))
   for (const id of all) {
     const [row, agreed, here] = [rows.get(id), base.get(id), local.get(id)]
-    if (!row || !agreed || row.type === 'package' || isMovedRemotely(row, agreed)) return undefined
+    if (!row || !agreed || row.type === 'package' || row.type === 'shortcut' || isMovedRemotely(row, agreed))
+      return undefined
     if (row.type === 'file' && !isRemoteContentSame(row, agreed)) return undefined
     if (!here?.isMissing || here.unreadable !== null) return undefined
   }

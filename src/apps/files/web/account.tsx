@@ -47,15 +47,47 @@ function DriveField({ account, drive, onChange }: DriveFieldProps) {
     staleTime: 60_000,
     retry: false,
   })
-  const drives = data?.drives ?? []
-  if (drives.length < 2) return null
-  const [own, ...others] = drives
+  const [own, ...others] = data?.drives ?? []
+  // Without the permission for it there is nothing but the own drive.
+  if (!own || (others.length === 0 && !data?.isWide)) return null
+  const isListed = drive === '' || others.some(({ id }) => id === drive)
   const options = [
-    { value: '', text: own!.name },
-    ...others.map(({ id, name }) => ({ value: id, text: name })),
+    { value: '', text: own.name },
+    ...others.map(({ id, name, type }) => ({
+      value: id,
+      text: type === 'sharedFolder' ? `${name}, shared with you` : name,
+    })),
+    { value: BY_LINK, text: 'A shared folder, by its link' },
   ]
-  return <SelectField label="Keep it in step with" value={drive} options={options} onChange={onChange} />
+  return (
+    <>
+      <SelectField
+        label="Keep it in step with"
+        value={isListed ? drive : BY_LINK}
+        options={options}
+        onChange={onChange}
+      />
+      {isListed ? null : (
+        <Field label="Link of the shared folder" hint="Where you may only read, changes only come here.">
+          {(control) => (
+            <input
+              {...control}
+              required
+              type="url"
+              placeholder="https://1drv.ms/f/…"
+              autocomplete="off"
+              value={drive === BY_LINK ? '' : drive}
+              onInput={(event) => onChange(event.currentTarget.value || BY_LINK)}
+            />
+          )}
+        </Field>
+      )}
+    </>
+  )
 }
+
+/** Chosen, and not given yet: no drive has such an id. */
+const BY_LINK = 'link'
 
 function AddFolder({ accounts }: { accounts: readonly string[] }) {
   const client = useQueryClient()

@@ -72,8 +72,8 @@ function FolderBody({ folder }: { folder: FolderView }) {
       {remove.busy || remove.isDone ? null : <Views folder={folder} />}
       <p class="muted small path">
         {formatPlural(folder.files, 'file')}, {formatPlural(folder.folders, 'folder')},{' '}
-        {formatBytes(folder.bytes)} · {MODES[folder.mode]} · {POLICIES[folder.policy]} · {folder.account} ·{' '}
-        {folder.root}
+        {formatBytes(folder.bytes)} · {MODES[folder.mode]} · {POLICIES[folder.policy]} · {folder.account}
+        {folder.sharedBy === null ? '' : `, shared by ${folder.sharedBy}`} · {folder.root}
       </p>
       {folder.isHere ? <RemoveFolder folder={folder} remove={remove} /> : null}
     </div>
@@ -141,11 +141,17 @@ function RemoveFolder({ folder: { name, root, account }, remove }: RemoveProps) 
 
 function PauseNote({ folder }: { folder: FolderView }) {
   if (folder.paused === null) return null
+  const isShareGone = folder.pauseCode === 'share-gone'
   return (
-    <div class="note tone-warn">
+    <div class={`note tone-${isShareGone ? 'danger' : 'warn'}`}>
       <div class="note-body">
-        <p class="note-title">This folder is paused</p>
-        <p>{folder.paused}. Changes on both sides are noted, and are looked at when it is resumed.</p>
+        <p class="note-title">{isShareGone ? 'Work on this folder has stopped' : 'This folder is paused'}</p>
+        <p>
+          {folder.paused}.{' '}
+          {isShareGone
+            ? 'All files here stay as they are. It goes on by itself when the folder is shared again.'
+            : 'Changes on both sides are noted, and are looked at when it is resumed.'}
+        </p>
       </div>
     </div>
   )

@@ -60,6 +60,8 @@ export function MessageBody({ message }: { message: MessageView }) {
 function MailFrame({ message, showsImages }: { message: MessageView; showsImages: boolean }) {
   const { href, error } = useTicket(`${messagePath(message.account, message.id)}/html?images=${showsImages}`)
   if (error) return <ErrorNote error={error} what="The message cannot be shown" />
+  // An estimate of the server, from its text: the frame cannot be measured. That takes a script inside of it, or the
+  // page's own origin for it (allow-same-origin), in which one hole in the cleaning of mail would be at the session.
   const { narrowPx = FRAME_PX_MIN, widePx = FRAME_PX_MIN } = message.htmlHeights ?? {}
   const look = {
     class: 'mail-frame',

@@ -12,14 +12,15 @@
  */
 import { type Outcome, request } from '../../engine/index.ts'
 import { labelTitle } from './account.ts'
+import { routedAgents } from './agent/router.ts'
 import { CATEGORIES, type Category, type LabelRole, type VisibleMessage } from './contract.ts'
 import { Conversation, type ThreadJob } from './conversation.ts'
 import { followUpFor } from './follow-ups.ts'
 import type { AssistKinds } from './kinds.ts'
 import { learnFrom } from './learning.ts'
-import { isAnswered, lastInbound, roleOf, rolesOn } from './plan.ts'
+import { isAnswered, isInbound, lastInbound, roleOf, rolesOn } from './plan.ts'
 import { settle } from './settle.ts'
-import { type DraftRow, putDraft, type ThreadRecord } from './store/records.ts'
+import { type DraftRow, noteMessages, putDraft, type ThreadRecord } from './store/records.ts'
 
 export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
   const talk = await Conversation.open(kinds, job)
@@ -51,6 +52,7 @@ async function firstSight(
   roles: ReadonlySet<LabelRole>,
 ): Promise<Outcome> {
   const { record, kinds } = talk
+  const { account, thread } = record
   // What came in after Done is news, and is sorted as such.
   const seen = roles.has('done') ? messages.filter((one) => talk.isDone(one)) : messages
   const message = lastInbound(seen, record.account)
@@ -59,12 +61,16 @@ async function firstSight(
   if (category === undefined && !roles.has('done')) {
     // Outbox alone says nothing; Needs Response and Rework are seen to by their own jobs.
     const isOthers = roles.has('needs_response') || roles.has('rework')
-    const { account, thread } = record
     return isOthers
       ? { note: 'left to others', code: 'unchanged' }
       : talk.end({ ...record, isForced: true }, { jobs: [request(kinds.classify, { account, thread })] })
   }
   const label = roles.has('done') ? 'done' : roleOf(category!)
+  // A scan leaves conversations with a label to this job, with all that is in them.
+  const news = messages.filter(
+    (one) => !seen.includes(one) && one.labelIds.includes('INBOX') && isInbound(one, account),
+  )
+  const isFree = !kinds.models.mayCost(routedAgents(talk.account.settings).map(({ model }) => model))
   const why = `It had the label ${labelTitle(label)} already.`
   await talk.commit(
     {
@@ -84,11 +90,16 @@ async function firstSight(
       isApplied: false,
     },
     {
-      effects: (tx) => talk.settleRead(tx, why, [], seen),
+      effects: async (tx) => {
+        await talk.settleRead(tx, why, [], seen)
+        const ids = news.map(({ id }) => ({ id, threadId: thread }))
+        await noteMessages(tx, account, ids, talk.nowMs, isFree ? 'waiting' : 'held')
+      },
       event: { what: 'classified', why, by: 'user', canUndo: true },
     },
   )
-  return settle(talk, { note: why, code: 'classified' })
+  const jobs = news.length > 0 && isFree ? [request(kinds.classify, { account, thread })] : []
+  return settle(talk, { note: why, code: 'classified', jobs })
 }
 
 /** Rework is the user's: it stays until it is done. */

@@ -418,6 +418,17 @@ describe('what the user does with labels', () => {
     assert.equal((await w.record(first.threadId))!.answered, late.id)
   })
 
+  test('the same where only a scan finds both', async () => {
+    const w = await begun()
+    const first = w.arrive({ text: 'Hello.' })
+    w.mailbox().modifyThread(first.threadId, { add: [await w.labelId('done')] })
+    const late = w.arrive({ threadId: first.threadId, text: 'Could you call me today?' })
+    w.mailbox().expireHistory()
+    await w.sync()
+    assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+    assert.equal((await w.record(first.threadId))!.answered, late.id)
+  })
+
   test('another category is a correction, which becomes an example and a rule that is off', async () => {
     const w = await begun()
     const mail = w.arrive({ text: 'Your parcel has shipped.' })

@@ -8,7 +8,7 @@ import { setDraftState, type ThreadRecord } from './store/records.ts'
 
 export async function settle(
   talk: Conversation,
-  also: { note?: string; code?: string } = {},
+  also: { note?: string; code?: string; jobs?: readonly JobRequest[] } = {},
 ): Promise<Outcome> {
   const { record } = talk
   if (record.category === null) return talk.end({ ...record, isForced: false }, also)
@@ -27,7 +27,7 @@ export async function settle(
     effects: async (tx) => {
       for (const { account, key } of trashed) await setDraftState(tx, { account, key }, 'trashed')
     },
-    jobs: draftJobs(talk, done),
+    jobs: [...draftJobs(talk, done), ...(also.jobs ?? [])],
   })
 }
 

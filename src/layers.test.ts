@@ -17,7 +17,8 @@ function allSources(): SourceFile[] {
 }
 
 function sourcesIn(patterns: string[]): SourceFile[] {
-  const paths = globSync(patterns, { cwd: ROOT }).map((path) => path.replaceAll('\\', '/'))
+  const exclude = (path: string): boolean => path.includes('node_modules')
+  const paths = globSync(patterns, { cwd: ROOT, exclude }).map((path) => path.replaceAll('\\', '/'))
   return paths.sort().map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 }
 

@@ -2,6 +2,7 @@
  * Which words a text has, without making a string of each: a word is known by two hashes of 32 bits, which no two words
  * of a mail share by chance. A set of strings took a quarter of all that storing a message costs.
  */
+import { systemRandom } from '../../../base/random.ts'
 
 const ROOM_MIN = 1_024
 
@@ -34,7 +35,7 @@ export class WordSet {
   #placeOf(first: number, second: number): number {
     const pairs = this.#pairs
     const mask = pairs.length - 1
-    let at = (first << 1) & mask
+    let at = ((first ^ second) << 1) & mask
     while (pairs[at + 1] !== 0 && (pairs[at] !== first || pairs[at + 1] !== second)) at = (at + 2) & mask
     return at
   }
@@ -73,8 +74,9 @@ export function addWords(text: string, known: WordSet): number {
   return added
 }
 
-const FIRST = 0x811c9dc5 | 0
-const SECOND = 0x2f0b4c47
+/** Other in each process: whoever writes a mail cannot choose words that meet in one place. */
+const FIRST = Math.floor(systemRandom() * 2 ** 32) | 0
+const SECOND = Math.floor(systemRandom() * 2 ** 32) | 0
 
 const PLAIN = Uint8Array.from({ length: 0x80 }, (_, code) =>
   /[a-z0-9]/i.test(String.fromCharCode(code)) ? 1 : 0,

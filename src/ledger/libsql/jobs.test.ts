@@ -1,0 +1,52 @@
+/** Large payloads: an answer of the server holds 10 MB, and a claim that asks for more is refused as a whole. */
+import assert from 'node:assert/strict'
+import { after, afterEach, beforeEach, describe, test } from 'node:test'
+import { libsqlHome, onLibsql } from '../home.suite.ts'
+import { LedgerFixture } from '../ledger-fixture.suite.ts'
+
+const MB = 1_000_000
+
+/** A fifth of it are quotes, which JSON writes as two characters, as it does line ends. */
+function quotes(bytes: number): string {
+  return '"one\n'.repeat(bytes / 5)
+}
+
+onLibsql(() => {
+  describe('large payloads on a libSQL server', () => {
+    const home = libsqlHome()
+    let fixture: LedgerFixture
+    beforeEach(async () => {
+      fixture = await LedgerFixture.open(home)
+    })
+    afterEach(async () => {
+      await fixture.checkBooks()
+      await fixture.close()
+    })
+    after(() => home.remove())
+
+    test('of many quotes are claimed as they are, with what their job saved', async () => {
+      const payload = quotes(5 * MB)
+      const checkpoint = quotes(3.5 * MB)
+      const first = await fixture.claimed({ payload, key: 'a "key"\nof two lines' })
+      assert.deepEqual([first.payload === payload, first.checkpoint], [true, null])
+      await fixture.settle(first, 'postpone', { checkpoint })
+      const [again, ...more] = await fixture.claim()
+      assert.deepEqual(more, [])
+      assert.deepEqual([again!.key, again!.bytes], ['a "key"\nof two lines', 8.5 * MB])
+      assert.ok(again!.payload === payload && again!.checkpoint === checkpoint, 'the texts differ')
+    })
+
+    for (const size of [0.6, 1, 3])
+      test(`of ${size} MB in sixteen queues are all claimed`, async () => {
+        const payload = quotes(size * MB)
+        for (let n = 0; n < 16; n++) {
+          const streamId = await fixture.stream(`stream ${n}`)
+          await fixture.add({ streamId, payload })
+        }
+        const claimed = new Set<number>()
+        for (let n = 0; n < 16 && claimed.size < 16; n++)
+          for (const { id } of await fixture.claim()) claimed.add(id)
+        assert.equal(claimed.size, 16)
+      })
+  })
+})

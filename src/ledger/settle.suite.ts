@@ -359,12 +359,10 @@ export function settleContract(test: LedgerTest): void {
     const jobs = await claimMany(fixture, 70)
     const { driver } = fixture.ledger
     const savepoint = driver.savepoint.bind(driver)
-    let failed = 0
     driver.savepoint = (tx, fn) => {
       const all = tx.all.bind(tx)
       tx.all = (sql, params = []) => {
         const isShared = tx.isRemote && /cancel_requested FROM jobs/.test(sql) && /,/.test(String(params[0]))
-        if (isShared) failed += 1
         return all(isShared ? `SELECT * FROM nowhere` : sql, isShared ? [] : params)
       }
       return savepoint(tx, fn).finally(() => {
@@ -376,7 +374,6 @@ export function settleContract(test: LedgerTest): void {
       settle: jobs.map((one) => ({ job: one, event: 'fail', error })),
       claim: fixture.claimRequest(),
     })
-    assert.equal(failed > 0, driver.dialect === 'postgres' || driver.idleMsMax !== undefined)
     assert.deepEqual([...new Set(settled.map((one) => one.status))], ['held'])
     assert.deepEqual([...new Set(await fixture.stages(...jobs.map((one) => one.id)))], ['failed'])
   })

@@ -355,29 +355,6 @@ export function settleContract(test: LedgerTest): void {
     assert.equal(fixture.points.filter((name) => name === 'after-commit').length, 1)
   })
 
-  test('a look at several outcomes that fails for none of them is laid to none; all commit', async (fixture) => {
-    const jobs = await claimMany(fixture, 70)
-    const { driver } = fixture.ledger
-    const savepoint = driver.savepoint.bind(driver)
-    driver.savepoint = (tx, fn) => {
-      const all = tx.all.bind(tx)
-      tx.all = (sql, params = []) => {
-        const isShared = tx.isRemote && /cancel_requested FROM jobs/.test(sql) && /,/.test(String(params[0]))
-        return all(isShared ? `SELECT * FROM nowhere` : sql, isShared ? [] : params)
-      }
-      return savepoint(tx, fn).finally(() => {
-        tx.all = all
-      })
-    }
-    const error = { kind: 'transient' as const, message: 'away' }
-    const { settled } = await fixture.cycle({
-      settle: jobs.map((one) => ({ job: one, event: 'fail', error })),
-      claim: fixture.claimRequest(),
-    })
-    assert.deepEqual([...new Set(settled.map((one) => one.status))], ['held'])
-    assert.deepEqual([...new Set(await fixture.stages(...jobs.map((one) => one.id)))], ['failed'])
-  })
-
   test('outcomes of thousands of streams commit in one transaction', async (fixture) => {
     const jobs = Array.from({ length: 8_000 }, (_, n) => job({ streamId: n + 1 }))
     await fixture.write({ jobs })

@@ -48,17 +48,25 @@ onLibsql(() => {
       )
     })
 
-    for (const size of [0.2, 0.6, 1, 3])
-      test(`of ${size} MB in sixteen queues are all claimed`, async () => {
-        const payload = quotes(size * MB)
+    for (const [mb, each] of [
+      [0.26, 2],
+      [0.6, 1],
+      [1, 1],
+    ] as const)
+      test(`of ${mb} MB in sixteen queues, ${each} in each, are all claimed`, async () => {
+        const payload = quotes(mb * MB)
         for (let n = 0; n < 16; n++) {
           const streamId = await fixture.stream(`stream ${n}`)
-          await fixture.add({ streamId, payload })
+          for (let i = 0; i < each; i++) await fixture.add({ streamId, payload })
         }
         const claimed = new Set<number>()
-        for (let n = 0; n < 16 && claimed.size < 16; n++)
-          for (const { id } of await fixture.claim()) claimed.add(id)
-        assert.equal(claimed.size, 16)
+        const count = 16 * each
+        for (let n = 0; n < count && claimed.size < count; n++)
+          for (const job of await fixture.claim()) {
+            assert.ok(job.payload === payload, 'the payload differs')
+            claimed.add(job.id)
+          }
+        assert.equal(claimed.size, count)
       })
   })
 })

@@ -56,7 +56,7 @@ export function libsqlLimit(options: SubjectOptions): Subject {
       ids = results
         .at(-1)!
         .rows()
-        .map((row) => takenRow(row)[0])
+        .map((row) => takenRow(row).row[0])
       if (ids.length > 0) onJobs?.(ids.length)
     } while (ids.length > 0 && !stopped)
   }

@@ -54,18 +54,19 @@ export type Ahead = { live: Promise<boolean>; queues: Record<Lane, Promise<Ready
  * Looks at what there is to claim before anything else is done in the transaction: with one writer at a time that holds
  * until this transaction itself makes jobs ready, and the look costs no round trip of its own.
  */
-export function lookAhead(ctx: LookContext, request: ClaimRequest): Ahead | undefined {
+export function lookAhead(ctx: LookContext, request: ClaimRequest, onFailed: () => void): Ahead | undefined {
   if (!ctx.tx.isRemote || ctx.tx.dialect !== 'sqlite' || ctx.pauses.all) return undefined
   const look = async (lane: Lane): Promise<ReadyQueue[] | undefined> => {
     if (request.room[lane] <= 0) return undefined
     try {
       return await openQueues(ctx, request, lane, QUEUES_MAX)
     } catch {
-      return undefined // it followed from another statement, or the claim will meet the same
+      onFailed()
+      return undefined
     }
   }
   const live = isLive(ctx.tx, request.owner)
-  live.catch(() => {})
+  live.catch(onFailed)
   return { live, queues: { interactive: look('interactive'), bulk: look('bulk') } }
 }
 

@@ -14,6 +14,7 @@ import type { Home } from './home.suite.ts'
 import { housekeepingContract } from './housekeeping.suite.ts'
 import { keyContract } from './keys.suite.ts'
 import { withLedger } from './ledger-fixture.suite.ts'
+import { lookContract } from './looks.suite.ts'
 import { overviewContract } from './overview-queries.suite.ts'
 import { badItemContract, settleContract } from './settle.suite.ts'
 
@@ -29,6 +30,7 @@ export function ledgerContract(home: Home): void {
     describe('claiming', () => claimContract(test))
     describe('leases', () => leaseContract(test))
     describe('outcomes', () => settleContract(test))
+    describe('looks', () => lookContract(test))
     describe('bad items', () => badItemContract(test))
     describe('segments and marks', () => frontierContract(test, home))
     describe('overviews', () => overviewContract(test))

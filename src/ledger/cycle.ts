@@ -95,10 +95,10 @@ export async function runCycle(ctx: CycleContext, cycle: Cycle): Promise<CycleOu
 type Group = { owner: number; parts: readonly Part[]; claim?: ClaimRequest; locks: Locks }
 type GroupOutput = { result: Omit<CycleResult, 'settled' | 'work'>; changes: Changes; answers: Answers }
 /**
- * The part that was being written when the transaction was lost; whether any effects had begun by then; and whether
- * COMMIT refused what nobody had looked at.
+ * The part that was being written when the transaction was lost; whether any effects had begun by then; whether COMMIT
+ * refused what nobody had looked at; and whether it was the claim that failed, or its look ahead.
  */
-type Blame = { part?: Part; hadEffects?: boolean; refusedUnseen?: boolean }
+type Blame = { part?: Part; hadEffects?: boolean; refusedUnseen?: boolean; claimFailed?: boolean }
 
 async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
   const blame: Blame = {}
@@ -116,6 +116,8 @@ async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
         return search(ctx, group, {}, lossError(thrown))
     }
     if (group.parts.length + (group.claim ? 1 : 0) <= 1 || isOutage(thrown)) throw thrown
+    // Nobody else is to blame for it: the parts are written without it, and what fails then is their own.
+    if (blame.claimFailed && !isLong(thrown)) return apart(ctx, group, [[...group.parts]], emptyOutput())
     if (blame.hadEffects && blame.refusedUnseen && !isLong(thrown)) {
       ctx.late.groupsLeft = LATE_GROUPS
       return together(ctx, group)
@@ -191,7 +193,11 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
       if ((part?.settlement?.work ?? part?.work)?.effects) blame.hadEffects = true
     }
     onPart(undefined)
-    const ahead = group.claim && lookAhead({ ...ctx, tx }, group.claim)
+    blame.claimFailed = false
+    const onClaimFailed = (): void => {
+      blame.claimFailed = true
+    }
+    const ahead = group.claim && lookAhead({ ...ctx, tx }, group.claim, onClaimFailed)
     blame.refusedUnseen = false
     const { locks, owner } = group
     const several = group.parts.length > 1 || locks === 'apart'
@@ -208,7 +214,11 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
     await applySegments({ tx, changes, now })
     ctx.point('segments-written')
     let claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
-    if (group.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, group.claim, ahead)
+    if (group.claim) {
+      blame.claimFailed = true
+      claim = await claimJobs({ ...ctx, tx, changes, now }, group.claim, ahead)
+      blame.claimFailed = false
+    }
     ctx.point('claimed')
     await driver.withCommit(tx, changes.flush(tx, ctx.slot, now))
     if (changes.control) await driver.announce(tx, 'control')

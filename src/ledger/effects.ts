@@ -81,7 +81,7 @@ export async function behindSavepoint(
     await tx.undo(SAVEPOINT)
   } catch (lost) {
     tx.failure = lost
-    throw thrown
+    throw error
   }
   return { error }
 }

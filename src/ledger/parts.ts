@@ -79,7 +79,7 @@ export async function writeOutcomes(
     const settled = await settleAll(
       { ...within, owner },
       open.map(({ settlement }) => settlement),
-      (place) => turn(open[place]),
+      (place) => turn(place === undefined ? undefined : open[place]),
     )
     const statuses = new Map(open.map((outcome, place) => [outcome, settled[place]!]))
     return group.map((outcome) => {

@@ -26,12 +26,13 @@ export type Settled = 'held' | 'lost' | 'canceled'
 export async function settleAll(
   ctx: SettleContext,
   list: readonly Settlement[],
-  onTurn: (place: number) => void,
+  onTurn: (place: number | undefined) => void,
 ): Promise<Settled[]> {
   const settled: Settled[] = []
   for (const run of runsOf(ctx.tx, list)) {
     const from = settled.length
-    onTurn(from)
+    // A look at several that fails says of none of them that it would fail alone.
+    onTurn(run.length > 1 ? undefined : from)
     const held = await heldJobs(ctx, run)
     const ends = run.map((settlement) => settleHeld(ctx, settlement, held.get(settlement.job.id)))
     await Promise.allSettled(ends)

@@ -8,8 +8,12 @@ import type { ClaimedJob, Lane } from './contract.ts'
 export const TAKEN_BYTES = `octet_length(payload) + coalesce(octet_length(checkpoint), 0)`
 
 /** NULL for what nearly all jobs have: on PostgreSQL every value is a text that has to be read. */
-export const TAKEN_COLUMNS = `id, key, segment_id, parent_id, nullif(priority, 0), payload, size, nullif(items, 1), attempt,
-  nullif(failures, 0), checkpoint, bad_id, created_at`
+export function takenColumns(payload: string, checkpoint: string): string {
+  return `id, key, segment_id, parent_id, nullif(priority, 0), ${payload}, size, nullif(items, 1), attempt,
+  nullif(failures, 0), ${checkpoint}, bad_id, created_at`
+}
+
+export const TAKEN_COLUMNS = takenColumns('payload', 'checkpoint')
 
 export type TakenRow = [
   id: number,

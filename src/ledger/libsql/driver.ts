@@ -37,7 +37,7 @@ import { transactionOf } from './within.ts'
 const READERS_MAX = 4
 /** Searches, which may take their time: nobody who only looks is to wait behind them. */
 const SNAPSHOTS_MAX = 2
-/** The server ends a transaction after twice as long. */
+/** What effects are to take of the five seconds after which the server ends a transaction. */
 const TRANSACTION_MS = 1_000
 
 export type LibsqlDriverOptions = { connection: Connection; clock: Clock; instance: string; offsetMs: number }

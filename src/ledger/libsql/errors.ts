@@ -98,6 +98,7 @@ const TROUBLES: readonly [RegExp, Trouble][] = [
 /** Errors of the database itself get a `ledger-` code: no job is to blame for them. */
 export function classify(thrown: unknown, where: string): unknown {
   if (thrown instanceof TidemarkError || thrown instanceof RangeError) return thrown
+  if (thrown instanceof Aftermath) return thrown
   if (!(thrown instanceof ServerError)) return downError(thrown, where)
   if (thrown.status !== undefined) return refusalError(thrown, where)
   const code = thrown.code ?? ''

@@ -25,16 +25,23 @@ import {
   TAKE_ROWS,
   UNLESS_KEY_TAKEN,
 } from '../sqlite-sql.ts'
-import { claimedJob, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
+import { claimedJob, TAKEN_BYTES, type TakenRow, takenColumns } from '../taken-row.ts'
 import type { Statements } from './tx.ts'
 
 const COLUMNS = 15
-/** Of one statement; several go into one request as long as it is not too large (tx.ts). */
+/**
+ * Of one statement; several go into one request as long as it is not too large (tx.ts). A value may have 5 MB on the
+ * server, by default.
+ */
 const ROWS_PER_STATEMENT_MAX = 1_000
+const CHARACTERS_PER_STATEMENT_MAX = 1_000_000
 const EDGES_PER_STATEMENT_MAX = 10_000
 
 export const INSERT = `${INSERT_JOBS}
   SELECT ${Array.from({ length: COLUMNS }, (_, at) => `value ->> ${at}`).join(', ')} FROM json_each(?) WHERE true
+  ${UNLESS_KEY_TAKEN} RETURNING id, kind, key`
+/** For one whose payload, written as JSON once more, might be too large a value. */
+const INSERT_LARGE = `${INSERT_JOBS} VALUES (${Array(COLUMNS).fill('?').join(', ')})
   ${UNLESS_KEY_TAKEN} RETURNING id, kind, key`
 
 /**
@@ -50,8 +57,8 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     seen.add(name)
     return true
   })
-  const inserts = [...chunks(sent, ROWS_PER_STATEMENT_MAX)].map((part) =>
-    (tx as Statements).arrays<[number, string, string | null]>(INSERT, [JSON.stringify(part.map(jobValues))]),
+  const inserts = [...insertsOf(sent)].map(([sql, params]) =>
+    (tx as Statements).arrays<[number, string, string | null]>(sql, params),
   )
   const added = (await Promise.all(inserts)).flat()
   const kept = new Set(sent)
@@ -62,6 +69,27 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     at += 1
     return next[0]
   })
+}
+
+function* insertsOf(rows: readonly InsertRow[]): Generator<[sql: string, params: Value[]]> {
+  let texts: string[] = []
+  let characters = 0
+  for (const row of rows) {
+    const values = jobValues(row)
+    const text = JSON.stringify(values)
+    const isLarge = text.length > CHARACTERS_PER_STATEMENT_MAX
+    const isFull =
+      texts.length === ROWS_PER_STATEMENT_MAX || characters + text.length > CHARACTERS_PER_STATEMENT_MAX
+    if (texts.length > 0 && isFull) {
+      yield [INSERT, [`[${texts.join()}]`]]
+      texts = []
+      characters = 0
+    }
+    if (isLarge) yield [INSERT_LARGE, values]
+    else texts.push(text)
+    characters += isLarge ? 0 : text.length
+  }
+  if (texts.length > 0) yield [INSERT, [`[${texts.join()}]`]]
 }
 
 const EDGES = `${INSERT_EDGES} SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true
@@ -116,14 +144,38 @@ export async function readyQueues(
   return rows.map(([streamId, kind, priority]) => ({ streamId, kind, priority }))
 }
 
-/**
- * A row is one text. As 13 values, each with its type, 2,000 rows took this process 7.6 µs each to read and not 3.7, and
- * the server 14 µs and not 12 to take and settle (measured).
- */
-export const TAKE = `${TAKE_ROWS} RETURNING json_array(${TAKEN_COLUMNS})`
+const IS_LARGE = `${TAKEN_BYTES} > ${256 * 1024}`
 
-export function takenRow([text]: readonly Value[]): TakenRow {
-  return JSON.parse(text as string) as TakenRow
+/**
+ * A row is one text, and a checkpoint, where there is one. As 13 values, each with its type, 2,000 rows took this process
+ * 7.6 µs each to read and not 3.7, and the server 14 µs and not 12 to take and settle (measured). The payload stands
+ * behind the first line as it is: written as JSON once more, it might be twice as long.
+ *
+ * Of a large job it is told how large it is, in place of its payload: its texts are asked for once it is kept. So an
+ * answer, which may have 10 MB on the server by default, has at most the bytes of a claim, 4 MB, and one job that is not
+ * large for each share of a wave; or the bytes of a claim and one job.
+ */
+export const TAKE = `${TAKE_ROWS} RETURNING json_array(${takenColumns(`iif(${IS_LARGE}, ${TAKEN_BYTES}, NULL)`, 'NULL')})
+  || char(10) || iif(${IS_LARGE}, '', payload), iif(${IS_LARGE}, NULL, checkpoint)`
+
+type Taken = { row: TakenRow; largeBytes: number | null }
+
+export function takenRow([text, checkpoint]: readonly Value[]): Taken {
+  const lineEnd = (text as string).indexOf('\n')
+  const row = JSON.parse((text as string).slice(0, lineEnd)) as TakenRow
+  const largeBytes = row[5] as unknown as number | null
+  row[5] = (text as string).slice(lineEnd + 1)
+  row[10] = checkpoint as string | null
+  return { row, largeBytes }
+}
+
+const TEXTS = `SELECT id, payload, checkpoint FROM jobs WHERE id IN (SELECT value FROM json_each(?))`
+
+async function readTexts(tx: Tx, jobs: ReadonlySet<ClaimedJob>): Promise<void> {
+  const ids = JSON.stringify([...jobs].map(({ id }) => id))
+  const rows = await (tx as Statements).arrays<[number, string, string | null]>(TEXTS, [ids])
+  const texts = new Map(rows.map(([id, payload, checkpoint]) => [id, { payload, checkpoint }]))
+  for (const job of jobs) Object.assign(job, texts.get(job.id)!)
 }
 
 /** Of what a wave has brought beyond the bytes that were asked for, all but one job is given back. */
@@ -143,18 +195,30 @@ export async function take(
   for (const wave of chunks(shares, WAVE_MAX)) {
     if (left <= 0) break
     const most = left
+    const large = new Set<ClaimedJob>()
     const taken = wave.map(async ({ streamId, kind, n, priorityMin, bytesMax: shareMax }) => {
       const params = [owner, now, lane, streamId, kind, priorityMin, n, Math.min(most, shareMax)]
-      const rows = await (tx as Statements).arrays<[string]>(TAKE, params)
-      return rows.map((row) => claimedJob(takenRow(row), lane, streamId, kind))
+      const rows = await (tx as Statements).arrays<[string, string | null]>(TAKE, params)
+      return rows.map((values) => {
+        const { row, largeBytes } = takenRow(values)
+        const job = claimedJob(row, lane, streamId, kind)
+        if (largeBytes === null) return job
+        job.bytes = largeBytes
+        large.add(job)
+        return job
+      })
     })
     const surplus: number[] = []
     for (const job of (await Promise.all(taken)).flat()) {
       if (left > 0) jobs.push(job)
-      else surplus.push(job.id)
+      else {
+        surplus.push(job.id)
+        large.delete(job)
+      }
       left -= job.bytes
     }
     if (surplus.length > 0) await tx.run(GIVE_BACK, [JSON.stringify(surplus)])
+    if (large.size > 0) await readTexts(tx, large)
   }
   return jobs
 }

@@ -47,7 +47,7 @@ onLibsql(() => {
       assert.ok(few <= 4, `${few} round trips`)
     })
 
-    test('are as many for failures that come together as for one', async () => {
+    test('are two more for each 64 failures that come together than for one', async () => {
       const failing = async (count: number): Promise<number> => {
         await fixture.write({ jobs: jobs(count) })
         const claimed = await fixture.claim({ n: count })
@@ -57,7 +57,8 @@ onLibsql(() => {
         )
       }
       const one = await failing(1)
-      assert.equal(await failing(50), one)
+      assert.equal(await failing(64), one)
+      assert.equal(await failing(200), one + 2 * 3)
     })
 
     test('are as many for a thousand segments as for one', async () => {

@@ -3,6 +3,7 @@ import { afterEach, describe, test } from 'node:test'
 import { streamOf } from './account.ts'
 import { ANN, BOB, DATABASES, type DriveTestWorld, startDriveWorld } from './drive-world.suite.ts'
 import { moveToken } from './store/feeds.ts'
+import { EXPIRED_MAX } from './store/tables.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -83,6 +84,23 @@ for (const database of DATABASES)
           [['Letter.txt'], 1],
         )
       })
+
+    test('where more is unconfirmed than is asked about one by one, everything is listed anew', async () => {
+      await start(database)
+      await world.sync()
+      const { tables } = world
+      const before = Number((await tables.feed(BOB, ''))?.generation)
+      const expired = tables.expired.bind(tables)
+      const unconfirmed = Array.from({ length: EXPIRED_MAX }, () => ({ drive: '', file: 'none' }))
+      let isDone = false
+      tables.expired = async (account, nowMs) => {
+        if (account !== BOB || isDone) return expired(account, nowMs)
+        isDone = true
+        return unconfirmed
+      }
+      await world.sync(BOB)
+      assert.ok(Number((await tables.feed(BOB, ''))?.generation) > before)
+    })
 
     test('an access that is left unconfirmed while its account ends a sync is asked about before it ends', async () => {
       const drive = await start(database)

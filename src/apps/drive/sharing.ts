@@ -9,10 +9,10 @@
  * - it is the owner
  *
  * and no newer list of permissions says that nobody but others may read it. What does not hold is unconfirmed: the access
- * stays, and lets see nothing, until the account's own look proves it anew.
+ * stays, and lets see nothing, until the account's own look, or such a list, proves it anew.
  *
- * (What is published of a document while its newer version is still to be read is, besides, only for those who had access
- * before that version: see grantsOf.)
+ * (What is published of a document while its newer version is still to be read is, besides, only for those who were let see
+ * it: see grantsOf.)
  */
 import type { Permission } from '../../cloud/drive/client.ts'
 

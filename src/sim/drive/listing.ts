@@ -46,10 +46,9 @@ export class Listing {
     const size = pageSize(query, { max: PAGE_MAX, byDefault: PAGE_DEFAULT })
     const order = orderOf(query.get('orderBy'))
     const after = pageStart(query)
-    const isByName = query.get('q')?.includes('name = ') ?? false
-    const found = this.#found(user, { corpus, query, order, nowMs }).filter(
-      ({ seen }) => !isByName || !this.notYetNamed.has(seen.item.id),
-    )
+    const all = this.#found(user, { corpus, query, order, nowMs })
+    const isLate = this.notYetNamed.size > 0 && (query.get('q')?.includes('name = ') ?? false)
+    const found = isLate ? all.filter(({ seen }) => !this.notYetNamed.has(seen.item.id)) : all
     const from = after ? firstAfter(found, after, order) : 0
     const shown = found.slice(from, from + size)
     const page: Page = {

@@ -493,7 +493,7 @@ async function grantAgain(
 
 /**
  * By file and account: what all of the account's listings together prove. While a newer version is still to be read, what
- * is published is only for those who had access before it: others were never let see it.
+ * is published is only for those who had access before it, or had seen what is published: others were never let see it.
  */
 export async function grantsOf(
   tx: Tx,

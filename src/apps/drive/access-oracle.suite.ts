@@ -2,7 +2,8 @@
  * Runs a random history of sharing against the index, and compares what each person finds with what Drive lets them:
  *
  * - after each sync of all, everybody finds exactly what Drive lets them find
- * - at every moment, while accounts look one by one, nobody finds a text or a name that Drive never let them find
+ * - at every moment, while accounts look one by one, nobody finds a text or a name, nor that of a folder, that Drive never
+ *   let them find
  * - what the newest list of permissions that is known here leaves to others is found by nobody else
  *
  * Moments are those while a sync runs, those after a part of the accounts has looked, and those after a kill.
@@ -12,6 +13,7 @@ import { once } from 'node:events'
 import { sleep, systemClock } from '../../base/clock.ts'
 import { type Random, seededRandom } from '../../base/random.ts'
 import { BIN } from '../../cli/jobs/jobs.suite.ts'
+import { FOLDER } from '../../cloud/drive/client.ts'
 import { openLedger } from '../../ledger/open.ts'
 import { openSearch, type Search } from '../../search/search.ts'
 import type { FaultsInput } from '../../sim/fault-rules.ts'
@@ -120,6 +122,8 @@ class Witness {
   readonly #world: DriveTestWorld
   /** By person and document: its names, and the numbers of its texts. */
   readonly #allowed = new Map<string, Set<string>>()
+  /** By person: the names of folders and drives. */
+  readonly #folders = new Map<string, Set<string>>()
   moments = 0
   /** The first that was found. */
   wrong: string | undefined
@@ -130,7 +134,13 @@ class Witness {
 
   /** After every act: what can be found now could have been looked at now. */
   note(): void {
+    const { world } = this.#world
+    const places = [...world.items.values()].filter(
+      ({ mimeType, isDeleted }) => mimeType === FOLDER && !isDeleted,
+    )
     for (const person of PEOPLE) {
+      const folders = this.#folders.getOrInsertComputed(person, () => new Set())
+      for (const one of places) if (world.access(world.user(person), one)) folders.add(one.name)
       for (const id of this.#world.truth(person)) {
         const { name, content } = this.#world.world.item(id)
         const allowed = this.#allowed.getOrInsertComputed(`${person} ${id}`, () => new Set())
@@ -169,13 +179,17 @@ class Witness {
           signal: new AbortController().signal,
           ...(cursor && { cursor }),
         })
-        for (const { ref, title, snippet } of answer.hits) {
+        for (const { ref, title, snippet, folders, alsoIn } of answer.hits) {
           const name = title.map(({ text }) => text).join('')
           const number = numberIn(snippet.map(({ text }) => text).join(''))
           const allowed = this.#allowed.get(`${person} ${ref}`)
           const more = [name, number].filter((piece) => piece && !allowed?.has(piece))
           if (more.length > 0)
             this.wrong ??= `${person} finds ${more.join(' and ')} of ${name} (${ref}), too early`
+          const told = [folders, ...alsoIn.map((other) => other.folders)].flat()
+          const hidden = told.filter((folder) => !this.#folders.get(person)?.has(folder))
+          if (hidden.length > 0)
+            this.wrong ??= `${person} is told that ${name} (${ref}) lies in ${hidden.join(' and ')}`
         }
         cursor = answer.nextCursor ?? undefined
       } while (cursor)

@@ -12,9 +12,9 @@ import type { Tx } from '../../ledger/contract.ts'
 import type { IndexWriter } from '../../search/contract.ts'
 import type { AccountPayload, DriveKinds } from './kinds.ts'
 import { DOMAIN_CORPUS, listedByName } from './named.ts'
-import { corpusOf, readPage } from './pages.ts'
+import { corpusOf, type FoundPage, readPage } from './pages.ts'
 import { type Listed, listedOf, partsOf } from './plan.ts'
-import { type AccessOf, takeAway, takeFromAll, takeIn } from './store/access.ts'
+import { type AccessOf, hideUnlisted, takeAway, takeFromAll, takeIn } from './store/access.ts'
 import { moveToken, noteRevoked, wantBelow, wantListing } from './store/feeds.ts'
 import { DOMAIN } from './store/schema.ts'
 import type { FeedRow } from './store/tables.ts'
@@ -22,7 +22,8 @@ import type { FeedRow } from './store/tables.ts'
 /** Pages of one run; a longer history goes on with the next. */
 const PAGES_MAX = 1_000
 
-export type Followed = { changes: number; isAboutDrives: boolean }
+/** `unconfirmed`: accounts that are to look because of what the changes told. */
+export type Followed = { changes: number; isAboutDrives: boolean; unconfirmed: Set<string> }
 
 export async function followChanges(
   kinds: DriveKinds,
@@ -30,7 +31,7 @@ export async function followChanges(
   feed: FeedRow,
 ): Promise<Followed> {
   const { client } = await kinds.accounts.get(feed.account)
-  const followed: Followed = { changes: 0, isAboutDrives: false }
+  const followed: Followed = { changes: 0, isAboutDrives: false, unconfirmed: new Set() }
   let token = feed.token!
   for (let pages = 0; pages < PAGES_MAX; pages++) {
     const askedAtMs = kinds.clock.now()
@@ -50,8 +51,11 @@ export async function followChanges(
       return followed
     }
     const { changes, nextToken, isLast } = page
-    if (changes.length > 0 || nextToken !== token)
-      await takeInChanges(kinds, job, feed, { changes, nextToken, askedAtMs })
+    const times = { askedAtMs, nowMs: kinds.clock.now() }
+    if (changes.length > 0 || nextToken !== token) {
+      const told = await takeInChanges(kinds, job, feed, { changes, nextToken, times })
+      for (const account of await kinds.tables.unconfirmed(told)) followed.unconfirmed.add(account)
+    }
     followed.changes += changes.length
     followed.isAboutDrives ||= changes.some(({ changeType }) => changeType === 'drive')
     job.progress({ done: followed.changes, unit: 'items', label: `${followed.changes} changes` })
@@ -61,14 +65,17 @@ export async function followChanges(
   return followed
 }
 
+type Times = { askedAtMs: number; nowMs: number }
+
+/** Answers of which files it told. */
 async function takeInChanges(
   kinds: DriveKinds,
   job: RunContext<AccountPayload>,
   feed: FeedRow,
-  { changes, nextToken, askedAtMs }: { changes: readonly Change[]; nextToken: string; askedAtMs: number },
-): Promise<void> {
+  { changes, nextToken, times }: { changes: readonly Change[]; nextToken: string; times: Times },
+): Promise<string[]> {
   const { account, drive } = feed
-  const { gone, files, inDomain } = await sorted(kinds, job, feed, changes)
+  const { gone, files, inDomain, unlisted } = await sorted(kinds, job, feed, changes)
   const all = [...gone.keys(), ...[...files, ...inDomain].map(({ id }) => id)]
   const known = await kinds.tables.access(account, drive, all)
   const knownInDomain =
@@ -85,9 +92,9 @@ async function takeInChanges(
   ]
   const isBelowOther =
     news.isTooDeep || others.length > 0 || inDomain.some(({ mimeType }) => mimeType === FOLDER)
-  const found = await readPage(kinds, feed, [...files, ...news.files], { segment: 'news', askedAtMs })
+  const found = await readAll(kinds, feed, { files, below: news.files, times })
   const domainFeed = { account, drive: DOMAIN, name: '' }
-  const foundInDomain = await readPage(kinds, domainFeed, inDomain, { segment: 'news', askedAtMs })
+  const foundInDomain = await readPage(kinds, domainFeed, inDomain, { segment: 'news', ...times })
   const domain = drive === '' ? await kinds.tables.feed(account, DOMAIN) : undefined
   const stream = await kinds.tables.ledger.stream(job.stream!)
   const from = Number(stream.tail_at)
@@ -124,6 +131,8 @@ async function takeInChanges(
       await wantBelow(tx, feed, others)
       await takeInFound(tx, index, feed, { ...rest, domain, lookedAt })
       if (domain) await takeAway(tx, index, { account, drive: DOMAIN }, [...left.keys()])
+      await hideUnlisted(tx, index, { account, drive }, unlisted)
+      if (domain) await hideUnlisted(tx, index, { account, drive: DOMAIN }, unlisted)
       const taken = await takeAwayTimed(tx, index, { account, drive }, { gone: left, nowMs })
       await takeFromAll(
         tx,
@@ -140,6 +149,27 @@ async function takeInChanges(
       await moveToken(tx, { account, drive }, nextToken)
     },
   })
+  return [...found.listed, ...foundInDomain.listed].map(({ id }) => id)
+}
+
+/** What changes told, and what was found below new folders: Google was asked for that later. */
+async function readAll(
+  kinds: DriveKinds,
+  feed: FeedRow,
+  { files, below, times }: { files: readonly DriveFile[]; below: readonly DriveFile[]; times: Times },
+): Promise<FoundPage> {
+  const later = new Set(below.map(({ id }) => id))
+  const told = files.filter(({ id }) => !later.has(id))
+  const nowMs = kinds.clock.now()
+  const pages = [
+    await readPage(kinds, feed, told, { segment: 'news', ...times }),
+    await readPage(kinds, feed, below, { segment: 'news', askedAtMs: times.askedAtMs, nowMs }),
+  ]
+  return {
+    listed: pages.flatMap(({ listed }) => listed),
+    count: pages.reduce((sum, { count }) => sum + count, 0),
+    jobs: pages.flatMap(({ jobs }) => jobs),
+  }
 }
 
 type Found = {
@@ -249,6 +279,8 @@ type Sorted = {
   files: DriveFile[]
   /** Found only because everybody of the domain may find them. */
   inDomain: DriveFile[]
+  /** Ids of documents that can be read and are not listed: known by their links only, or by names that are too new. */
+  unlisted: string[]
 }
 
 /** Of each file the last entry. */
@@ -261,7 +293,7 @@ async function sorted(
   const last = new Map(
     changes.flatMap((one) => (one.fileId === undefined ? [] : [[one.fileId, one] as const])),
   )
-  const sure: Sorted = { gone: new Map(), files: [], inDomain: [] }
+  const sure: Sorted = { gone: new Map(), files: [], inDomain: [], unlisted: [] }
   const unsure: Change[] = []
   for (const [id, change] of last) {
     const { removed, file, time } = change
@@ -276,7 +308,10 @@ async function sorted(
 /** Names in one query. */
 const NAMES_MAX = 20
 
-/** What others own may be known by its link only (named.ts); what is not listed for the account is as good as gone. */
+/**
+ * What others own may be known by its link only (named.ts), and is not found then. But the search does not know a new name
+ * at once, and no other change tells of it: what is known of a document is hidden until it is asked about again (expiry.ts).
+ */
 async function ask(
   kinds: DriveKinds,
   job: RunContext<AccountPayload>,
@@ -298,7 +333,8 @@ async function ask(
     for (const { file, time } of some) {
       if (there.has(file!.id)) sure.files.push(file!)
       else if (domainOnly.has(file!.id)) sure.inDomain.push(file!)
-      else sure.gone.set(file!.id, time)
+      else if (file!.mimeType === FOLDER) sure.gone.set(file!.id, time)
+      else sure.unlisted.push(file!.id)
     }
   }
 }

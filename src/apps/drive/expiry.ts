@@ -1,6 +1,8 @@
 /**
- * Access whose time has passed, or that is unconfirmed (sharing.ts): the index hides it by itself. Whether the account sees the file in another way (a group, a
- * folder) only Google can tell: it is asked, and the row goes or stays accordingly.
+ * Access whose time has passed, or that is unconfirmed (sharing.ts): the index hides it by itself. Whether the account sees
+ * the file in another way (a group, a folder) only Google can tell: it is asked. The row goes where the file is gone for the
+ * account, and holds again where it is listed. Where it can be read and is not listed, it stays and lets see nothing: the
+ * search by name does not know new names at once. Then a complete listing decides.
  */
 import { asTidemarkError } from '../../base/errors.ts'
 import type { DriveFile } from '../../cloud/drive/client.ts'
@@ -9,21 +11,39 @@ import type { AccountPayload, DriveKinds } from './kinds.ts'
 import { DOMAIN_CORPUS, listedByName } from './named.ts'
 import { corpusOf } from './pages.ts'
 import { listedOf } from './plan.ts'
-import { takeAway, takeIn } from './store/access.ts'
-import { noteRevoked } from './store/feeds.ts'
+import { hideUnlisted, takeAway, takeIn } from './store/access.ts'
+import { noteRevoked, wantListing } from './store/feeds.ts'
 import { DOMAIN } from './store/schema.ts'
-import type { FeedRow } from './store/tables.ts'
+import { EXPIRED_MAX, type FeedRow } from './store/tables.ts'
 
-export async function checkExpired(kinds: DriveKinds, job: RunContext<AccountPayload>): Promise<void> {
+type Asked = { drive: string; file: string }
+
+/** Answers what Google was asked about. Where there may be more, its feeds are listed anew instead. */
+export async function checkExpired(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+): Promise<readonly Asked[]> {
   const { account } = job.payload
   const { tables, clock } = kinds
   const expired = await tables.expired(account, clock.now())
-  if (expired.length === 0) return
+  if (expired.length === 0) return []
   const feeds = new Map((await tables.feeds(account)).map((feed) => [feed.drive, feed]))
   for (const { drive, file } of expired) {
     const feed = feeds.get(drive)
     if (feed?.state === 'following') await checkOne(kinds, job, feed, file)
   }
+  if (expired.length >= EXPIRED_MAX) {
+    // A listing that is not complete decides nothing, and is not made again and again.
+    const drives = [...new Set(expired.map(({ drive }) => drive))].filter(
+      (drive) => !feeds.get(drive)?.incomplete,
+    )
+    await job.commit({
+      effects: async (tx) => {
+        for (const drive of drives) await wantListing(tx, account, drive)
+      },
+    })
+  }
+  return expired
 }
 
 async function checkOne(
@@ -40,17 +60,18 @@ async function checkOne(
     if (asTidemarkError(thrown).kind !== 'gone') throw thrown
     return undefined
   })
+  const nowMs = kinds.clock.now()
   const place = file && !file.trashed ? await listedIn(kinds, job, feed, file) : undefined
   await job.commit({
     effects: async (tx) => {
       if (file && place) {
         const { driveId } = corpusOf(place)
         const of = driveId === undefined ? undefined : { id: driveId, name: place.name }
-        const listed = listedOf(file, { account, askedAtMs, nowMs: kinds.clock.now(), drive: of })
+        const listed = listedOf(file, { account, askedAtMs, nowMs, drive: of })
         const generation = Number(place.generation)
         await takeIn(tx, index, { account, drive: place.drive, generation }, [listed])
         if (place.drive === drive) return
-      }
+      } else if (file && !file.trashed) return hideUnlisted(tx, index, { account, drive }, [id])
       const revoked = await takeAway(tx, index, { account, drive }, [id])
       if (revoked > 0) await noteRevoked(tx, account, [{ tookMs: null }])
     },

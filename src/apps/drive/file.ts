@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
-import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
+import type { Outcome, RunContext } from '../../engine/index.ts'
 import { readContent } from '../../search/content.ts'
-import { accountOf, type DriveAccount, streamOf } from './account.ts'
+import { accountOf, type DriveAccount } from './account.ts'
 import type { DriveKinds, FilePayload } from './kinds.ts'
+import { looksBy } from './looks.ts'
 import { isLastTry, pastObstacles } from './obstacles.ts'
 import { type ExportFormat, exportsOf, type Unread, unreadOf } from './plan.ts'
 import { publishReading, type Reading } from './store/documents.ts'
@@ -53,23 +54,12 @@ async function isOutage(kinds: DriveKinds, job: RunContext<FilePayload>): Promis
 async function published(kinds: DriveKinds, row: FileRow, reading: Reading): Promise<Outcome> {
   const index = await kinds.index()
   return {
-    jobs: await looksFor(kinds, row.id),
+    jobs: await looksBy(kinds, await kinds.tables.unconfirmed([row.id])),
     effects: async (tx) => {
       await publishReading(tx, index, row.id, reading)
     },
     ...('unread' in reading ? { skipped: 1, note: reading.unread.reason, code: codeOf(reading.unread) } : {}),
   }
-}
-
-/** Those from whom a new version is hidden until they looked themselves need not wait until it is their time. */
-async function looksFor({ tables, accounts, sync }: DriveKinds, id: string): Promise<JobRequest[]> {
-  const wanted = await tables.unconfirmed(id)
-  if (wanted.length === 0) return []
-  const paused = new Set((await tables.ledger.pauses()).map(({ target }) => target))
-  return accounts
-    .names()
-    .filter((account) => wanted.includes(account) && !paused.has(streamOf(account)))
-    .map((account) => request(sync, { account }, { stream: streamOf(account) }))
 }
 
 /** Codes of jobs are in kebab-case; Google's are not. */

@@ -10,6 +10,7 @@ import { formatCount } from '../../base/format.ts'
 import { type Outcome, type RunContext, request, TidemarkError } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { DriveKinds, ListingPayload } from './kinds.ts'
+import { looksBy } from './looks.ts'
 import { isLastTry } from './obstacles.ts'
 import { corpusOf, readPage } from './pages.ts'
 import { type Listed, PART_FILES_MAX, partsOf } from './plan.ts'
@@ -41,8 +42,9 @@ export async function runListing(kinds: DriveKinds, job: RunContext<ListingPaylo
     return { skip: 'another listing has taken its place', code: 'replaced', seal: true }
   }
   const state = State.nullable().parse(job.checkpoint) ?? firstState()
+  let others: ReadonlySet<string> = new Set()
   try {
-    if (!state.isListed) await listPages(kinds, job, state, feed)
+    if (!state.isListed) others = await listPages(kinds, job, state, feed)
   } catch (thrown) {
     const error = asTidemarkError(thrown)
     const isRefused = error.kind === 'gone' || error.kind === 'permanent'
@@ -68,6 +70,7 @@ export async function runListing(kinds: DriveKinds, job: RunContext<ListingPaylo
       // What happened since the token was taken.
       request(kinds.sync, { account }),
       request(kinds.settle, { account }),
+      ...(await looksBy(kinds, others.difference(new Set([account])))),
     ],
     note: `${formatCount(state.listed)} files${isComplete ? '' : ', not all: Google did not look everywhere'}`,
   }
@@ -77,12 +80,14 @@ function firstState(): State {
   return { pageToken: null, pages: 0, listed: 0, isIncomplete: false, restarts: 0, isListed: false }
 }
 
+/** Answers which accounts are to look because of what was listed. */
 async function listPages(
   kinds: DriveKinds,
   job: RunContext<ListingPayload>,
   state: State,
   feed: { account: string; drive: string; name: string },
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
+  const others = new Set<string>()
   const { client } = await kinds.accounts.get(feed.account)
   const index = await kinds.index()
   const { generation } = job.payload
@@ -105,7 +110,8 @@ async function listPages(
       Object.assign(state, { pageToken: null, pages: 0, restarts: state.restarts + 1 })
       continue
     }
-    const found = await readPage(kinds, feed, page.files, { segment: job.segment!, askedAtMs })
+    const nowMs = kinds.clock.now()
+    const found = await readPage(kinds, feed, page.files, { segment: job.segment!, askedAtMs, nowMs })
     state.pages += 1
     state.listed += found.count
     state.pageToken = page.nextPageToken ?? null
@@ -125,8 +131,10 @@ async function listPages(
       checkpoint: state,
       effects: (tx) => takeInPart(tx, last),
     })
+    for (const other of await kinds.tables.unconfirmed(found.listed.map(({ id }) => id))) others.add(other)
     job.progress({ done: state.listed, unit: 'items', label: `${formatCount(state.listed)} files` })
   }
+  return others
 }
 
 function isPageForgotten(error: unknown): boolean {

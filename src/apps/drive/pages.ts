@@ -22,16 +22,19 @@ export type FoundPage = {
   jobs: JobRequest[]
 }
 
-/** `segment`: to which the jobs belong. `askedAtMs`: before Google was asked for any of the files. */
+/**
+ * `segment`: to which the jobs belong. `askedAtMs`: before Google was asked for any of the files. `nowMs`: right after it
+ * answered.
+ */
 export async function readPage(
   kinds: DriveKinds,
   feed: Pick<FeedRow, 'account' | 'drive' | 'name'>,
   files: readonly DriveFile[],
-  { segment, askedAtMs }: { segment: number | string; askedAtMs: number },
+  { segment, askedAtMs, nowMs }: { segment: number | string; askedAtMs: number; nowMs: number },
 ): Promise<FoundPage> {
   const { driveId } = corpusOf(feed)
   const drive = driveId === undefined ? undefined : { id: driveId, name: feed.name }
-  const by = { account: feed.account, askedAtMs, nowMs: kinds.clock.now(), drive }
+  const by = { account: feed.account, askedAtMs, nowMs, drive }
   const listed = [
     ...new Map(files.filter(({ trashed }) => !trashed).map((file) => [file.id, listedOf(file, by)])).values(),
   ]

@@ -48,6 +48,11 @@ describe('an access', () => {
       file(6, listed(6, 1, [{ to: '@ample.com', endsAtMs: null }])),
       UNCONFIRMED,
     ],
+    [
+      'holds for what it saw where all of another domain find it: that may have this address, too',
+      file(5, listed(6, 1, [{ to: '@ample.com', endsAtMs: null }])),
+      null,
+    ],
     ['holds where everybody finds it', file(6, listed(6, 1, [{ to: '*', endsAtMs: null }])), null],
     ['of the owner holds', { ...file(6), owner: 'Bob@example.com' }, null],
   ]
@@ -86,10 +91,22 @@ describe('of two lists', () => {
     for (const [first, second] of [lists, lists.toReversed()]) {
       assert.deepEqual(newestSharing(newestSharing(null, first!), second!), {
         serial: 5,
-        atMs: 4,
+        atMs: 5,
         grantees: one,
       })
     }
+  })
+
+  test('that were asked for at the same time and differ, neither look proves what the other list denies', () => {
+    const own = { serial: 5, askedAtMs: 1, atMs: 4, grantees: both }
+    const sharing = newestSharing({ serial: 5, atMs: 3, grantees: one }, own)
+    assert.equal(endOfAccess({ ...look, askedAtMs: own.atMs }, file(5, sharing)), UNCONFIRMED)
+  })
+
+  test('that say the same, the look that brought one of them holds against it', () => {
+    const own = { serial: 5, askedAtMs: 1, atMs: 4, grantees: one }
+    const sharing = newestSharing({ serial: 5, atMs: 3, grantees: one }, own)
+    assert.equal(endOfAccess({ ...look, askedAtMs: own.atMs }, file(5, sharing)), null)
   })
 })
 

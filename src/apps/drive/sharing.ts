@@ -9,15 +9,20 @@
  * - it is the owner
  *
  * and no newer list of permissions says that nobody but others may read it. What does not hold is unconfirmed: the access
- * stays, and lets see nothing, until the account's own look proves it anew.
+ * stays, and lets see nothing, until the account's own look, or such a list, proves it anew.
  *
- * (What is published of a document while its newer version is still to be read is, besides, only for those who had access
- * before that version: see grantsOf.)
+ * (What is published of a document while its newer version is still to be read is, besides, only for those who were let see
+ * it: see grantsOf.)
  */
 import type { Permission } from '../../cloud/drive/client.ts'
 
 /** The end of an access that is not confirmed: before any time. */
 export const UNCONFIRMED = 0
+/**
+ * The end of one of which Google says that the account can read the file, and does not list it: somebody who holds its
+ * link, or a new name that the search does not know yet. A complete listing decides.
+ */
+export const UNLISTED = 1
 
 /** An address, `@example.com` for all who find it there, `*` for everybody who finds it, or UNKNOWN. */
 type Grantee = { to: string; endsAtMs: number | null }
@@ -55,7 +60,8 @@ function granteeOf({ type, emailAddress, domain, allowFileDiscovery }: Permissio
 
 /**
  * Which list holds from now on. Of two that are equally new by the counter and were asked for at the same time, nobody can
- * tell which is newer: only what both of them say is believed.
+ * tell which is newer: only what both of them say is believed. Where they differ, that is newer than either of the looks
+ * that brought them: neither proves what the other denies.
  */
 export function newestSharing(kept: KeptSharing | null, seen: Sharing): KeptSharing {
   const { askedAtMs, ...news } = seen
@@ -64,11 +70,9 @@ export function newestSharing(kept: KeptSharing | null, seen: Sharing): KeptShar
   if (askedAtMs >= kept.atMs) return news
   const isInBoth = (one: Grantee): boolean =>
     seen.grantees.some(({ to, endsAtMs }) => to === one.to && endsAtMs === one.endsAtMs)
-  return {
-    serial: kept.serial,
-    atMs: Math.max(kept.atMs, seen.atMs),
-    grantees: kept.grantees.filter(isInBoth),
-  }
+  const grantees = kept.grantees.filter(isInBoth)
+  const isSame = grantees.length === kept.grantees.length && grantees.length === seen.grantees.length
+  return { serial: kept.serial, atMs: Math.max(kept.atMs, seen.atMs) + (isSame ? 0 : 1), grantees }
 }
 
 /** What is known of a file by the newest looks of all accounts. */
@@ -83,18 +87,35 @@ export type KnownFile = {
 export type OwnLook = { account: string; serial: number; askedAtMs: number; endsAtMs: number | null }
 
 /** When the access of the account ends, by all that is known; UNCONFIRMED where it lets see nothing for now. */
-export function endOfAccess(look: OwnLook, { versionSerial, owner, sharing }: KnownFile): number | null {
-  const { account, serial, askedAtMs, endsAtMs } = look
+export function endOfAccess(look: OwnLook, known: KnownFile): number | null {
+  const { account, serial, endsAtMs } = look
+  const { versionSerial, owner, sharing } = known
   if (owner.toLowerCase() === account) return endsAtMs
-  const isSeen = serial >= versionSerial
-  const isListNewer =
-    sharing !== null && (sharing.serial > serial || (sharing.serial === serial && sharing.atMs > askedAtMs))
-  if (isListNewer) {
-    const named = namedUntil(sharing.grantees, account)
-    if (named !== undefined && sharing.serial >= versionSerial) return earlier(named, endsAtMs)
-    if (named === undefined && !sharing.grantees.some(({ to }) => to === UNKNOWN)) return UNCONFIRMED
+  if (sharing && isNewer(sharing, look)) {
+    const confirmed = confirmedUntil(look, known)
+    if (confirmed !== undefined) return earlier(confirmed, endsAtMs)
+    const isNamed = namedUntil(sharing.grantees, account) !== undefined
+    if (!isNamed && !sharing.grantees.some(({ to }) => mayLetInOthers(to))) return UNCONFIRMED
   }
-  return isSeen ? endsAtMs : UNCONFIRMED
+  return serial >= versionSerial ? endsAtMs : UNCONFIRMED
+}
+
+/** When the access ends by a list that is newer than the look, as new as the version, and names the account; or undefined. */
+export function confirmedUntil(
+  look: Omit<OwnLook, 'endsAtMs'>,
+  { versionSerial, sharing }: KnownFile,
+): number | null | undefined {
+  if (!sharing || sharing.serial < versionSerial || !isNewer(sharing, look)) return undefined
+  return namedUntil(sharing.grantees, look.account)
+}
+
+function isNewer(sharing: KeptSharing, { serial, askedAtMs }: Omit<OwnLook, 'endsAtMs'>): boolean {
+  return sharing.serial > serial || (sharing.serial === serial && sharing.atMs > askedAtMs)
+}
+
+/** Who is at a domain may have an address at another one that belongs to it. */
+function mayLetInOthers(to: string): boolean {
+  return to === UNKNOWN || to.startsWith('@')
 }
 
 /** Undefined where the list does not name the account. */

@@ -10,6 +10,8 @@ import { checkExpired } from './expiry.ts'
 import { checkFolders } from './folders.ts'
 import { forgetFeed } from './forget.ts'
 import type { AccountPayload, DriveKinds } from './kinds.ts'
+import { looksBy } from './looks.ts'
+import { refuseUnconfirmed } from './store/access.ts'
 import {
   beginListing,
   dropFeed,
@@ -34,6 +36,7 @@ export async function runSync(kinds: DriveKinds, job: RunContext<AccountPayload>
   const { tables, clock, settings } = kinds
   let isDrivesAgain = true
   let changes = 0
+  const others = new Set<string>()
   for (let round = 0; round < ROUNDS_MAX && isDrivesAgain; round++) {
     await followDrives(kinds, job)
     await beginListings(kinds, job)
@@ -46,16 +49,19 @@ export async function runSync(kinds: DriveKinds, job: RunContext<AccountPayload>
       if (feed.drive === '' && isDomainListed) continue
       const followed = await followChanges(kinds, job, feed)
       changes += followed.changes
+      for (const other of followed.unconfirmed) others.add(other)
       isDrivesAgain ||= followed.isAboutDrives
     }
   }
   const row = await tables.account(account)
   if (clock.now() - Number(row?.folders_at ?? 0) >= settings.folderCheckMs) await checkFolders(kinds, job)
-  await checkExpired(kinds, job)
+  const asked = await checkExpired(kinds, job)
   await beginListings(kinds, job)
+  others.delete(account)
   return {
-    jobs: [request(kinds.settle, { account })],
+    jobs: [request(kinds.settle, { account }), ...(await looksBy(kinds, others))],
     effects: async (tx) => {
+      await refuseUnconfirmed(tx, account, asked)
       await noteTime(tx, account, 'checked_at', clock.now())
       await noteTime(tx, account, 'processing_at', clock.now())
     },

@@ -10,7 +10,7 @@ import {
   type DriveWorldOptions,
   startDriveWorld,
 } from './drive-world.suite.ts'
-import { listedOf } from './plan.ts'
+import { type Listed, listedOf } from './plan.ts'
 import { takeIn } from './store/access.ts'
 import { publishReading } from './store/documents.ts'
 
@@ -30,13 +30,33 @@ async function found(person: string): Promise<[first: boolean, second: boolean]>
 
 /** A look of an account's own listing that is taken in, and after which nothing is read yet. */
 async function lookAs(account: string): Promise<void> {
+  await takeInAs(account, await looked(account))
+}
+
+async function looked(account: string): Promise<Listed[]> {
   const { client } = await world.kinds.accounts.get(account)
   const askedAtMs = world.clock.now()
   const { files } = await client.list({ driveId: undefined })
   const by = { account, askedAtMs, nowMs: world.clock.now(), drive: undefined }
-  const listed = files.map((file) => listedOf(file, by))
+  return files.map((file) => listedOf(file, by))
+}
+
+async function takeInAs(account: string, listed: readonly Listed[]): Promise<void> {
   const of = { account, drive: '', generation: 1 }
   await world.ledger.transaction((tx) => takeIn(tx, world.search, of, listed))
+}
+
+/** Where the document that has the word lies, as the person is told it. */
+async function foldersOf(person: string): Promise<readonly string[] | undefined> {
+  const answer = await world.search.search({
+    text: 'apples',
+    reader: { principals: [streamOf(person)] },
+    mode: 'words',
+    limit: 1,
+    nowMs: world.clock.now(),
+    signal: new AbortController().signal,
+  })
+  return answer.hits[0]?.folders
 }
 
 for (const database of DATABASES)
@@ -251,9 +271,8 @@ for (const database of DATABASES)
       await publish()
       assert.deepEqual(await found(ANN), [true, false])
       drive.share(id, reader(BOB))
-      await lookAs(BOB)
-      assert.deepEqual(await found(BOB), [false, false])
-      await publish()
+      world.drive.refuse(id, {})
+      await world.sync()
       assert.deepEqual(
         [await found(ANN), await found(BOB)],
         [
@@ -262,6 +281,191 @@ for (const database of DATABASES)
         ],
       )
       assert.deepEqual(await world.found(BOB, 'plan'), ['Plan.txt'])
+    })
+
+    test('a new version that could not be read is tried again for who was given it since', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      await world.sync()
+      drive.edit(id, 'pears')
+      await lookAs(ANN)
+      const { version } = (await world.tables.file(id))!
+      const failed = { version, unread: { code: 'failed', reason: 'it breaks off' }, hasFailed: true }
+      await world.ledger.transaction((tx) => publishReading(tx, world.search, id, failed))
+      await world.sync()
+      assert.deepEqual(await found(ANN), [true, false])
+      drive.share(id, reader(BOB))
+      await world.sync()
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [false, true],
+          [false, true],
+        ],
+      )
+    })
+
+    test('where nobody who may read the new version is signed in, who was given it since finds its name', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      await world.sync()
+      drive.edit(id, 'pears')
+      drive.share(id, reader(BOB))
+      for (const person of [ANN, BOB]) await lookAs(person)
+      const { version } = (await world.tables.file(id))!
+      const unread = { code: 'no-reader', reason: 'no account that is signed in may read it' }
+      const reading = { version, unread, isForNow: true }
+      await world.ledger.transaction((tx) => publishReading(tx, world.search, id, reading))
+      assert.deepEqual([await found(ANN), await world.found(BOB, 'plan')], [[false, false], ['Plan.txt']])
+    })
+
+    test('who had access before a version keeps the older text while the newer one cannot be read', async () => {
+      const drive = await start({ drive: { groups: [{ address: TEAM, members: [BOB] }] } })
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      drive.share(id, { type: 'group', role: 'reader', email: TEAM })
+      await world.sync()
+      drive.edit(id, 'pears')
+      await lookAs(ANN)
+      assert.deepEqual(await found(BOB), [false, false])
+      await lookAs(BOB)
+      const { version } = (await world.tables.file(id))!
+      const failed = { version, unread: { code: 'failed', reason: 'it breaks off' }, hasFailed: true }
+      await world.ledger.transaction((tx) => publishReading(tx, world.search, id, failed))
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [true, false],
+          [true, false],
+        ],
+      )
+    })
+
+    test('who was away while a version came and went never finds it', async () => {
+      const drive = await start({ drive: { groups: [{ address: TEAM, members: [BOB] }] } })
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'nuts' })
+      drive.share(id, { type: 'group', role: 'reader', email: TEAM })
+      await world.sync()
+      drive.setMembers(TEAM, [])
+      drive.edit(id, 'apples')
+      await world.engine.pause('stream', streamOf(BOB))
+      await world.sync(ANN)
+      drive.edit(id, 'pears')
+      drive.setMembers(TEAM, [BOB])
+      for (const person of [ANN, BOB]) await lookAs(person)
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [true, false],
+          [false, false],
+        ],
+      )
+      await world.engine.resume('stream', streamOf(BOB))
+      await world.sync()
+      assert.deepEqual(await found(BOB), [false, true])
+    })
+
+    test('whose look is at the version that others saw later has seen it', async () => {
+      const drive = await start({ drive: { groups: [{ address: TEAM, members: [BOB] }] } })
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      drive.share(id, { type: 'group', role: 'reader', email: TEAM })
+      await world.sync()
+      drive.edit(id, 'pears')
+      const late = await looked(BOB)
+      drive.share(id, reader(CAT))
+      await lookAs(ANN)
+      await takeInAs(BOB, late)
+      await world.engine.pause('stream', streamOf(BOB))
+      await world.sync(ANN)
+      assert.deepEqual(await found(BOB), [false, true])
+    })
+
+    test('who saw only what was between two times of the same text does not find it', async () => {
+      const drive = await start({ drive: { groups: [{ address: TEAM, members: [] }] } })
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      drive.share(id, { type: 'group', role: 'reader', email: TEAM })
+      await world.sync()
+      drive.edit(id, 'pears')
+      drive.setMembers(TEAM, [BOB])
+      const late = await looked(BOB)
+      assert.equal(late.length, 1)
+      drive.setMembers(TEAM, [])
+      drive.edit(id, 'apples')
+      await lookAs(ANN)
+      await takeInAs(BOB, late)
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [true, false],
+          [false, false],
+        ],
+      )
+    })
+
+    test('who is named finds a new version after the look of the owner, also where that of a reader came first', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      for (const person of [BOB, CAT]) drive.share(id, reader(person))
+      await world.sync()
+      drive.edit(id, 'pears')
+      await lookAs(CAT)
+      assert.deepEqual(await found(BOB), [false, false])
+      await lookAs(ANN)
+      assert.deepEqual(await found(BOB), [true, false])
+      await world.engine.pause('stream', streamOf(BOB))
+      await world.sync(ANN)
+      assert.deepEqual(await found(BOB), [false, true])
+    })
+
+    test('who is named again, and was away meanwhile, waits for the version that names them', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'nuts' })
+      drive.share(id, reader(BOB))
+      await world.sync()
+      await world.engine.pause('stream', streamOf(BOB))
+      drive.unshare(id, BOB)
+      drive.edit(id, 'apples')
+      await world.sync(ANN)
+      drive.edit(id, 'pears')
+      drive.share(id, reader(BOB))
+      await lookAs(ANN)
+      assert.deepEqual(
+        [await found(ANN), await found(BOB)],
+        [
+          [true, false],
+          [false, false],
+        ],
+      )
+      await world.sync(ANN)
+      assert.deepEqual(await found(BOB), [false, true])
+    })
+
+    test('whose access the list of another account has ended is asked to look at once', async () => {
+      const drive = await start()
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+      drive.share(id, reader(BOB))
+      await world.sync()
+      drive.unshare(id, BOB)
+      await world.sync(ANN)
+      assert.equal((await world.tables.access(BOB, '', [id])).size, 0)
+    })
+
+    test('the new name of a folder is told to nobody who has not seen it', async () => {
+      const drive = await start()
+      const folder = drive.createFolder({ name: 'Folder', by: ANN })
+      const { id } = drive.create({ name: 'Plan.txt', by: ANN, parent: folder.id, content: 'apples' })
+      drive.share(folder.id, reader(BOB))
+      drive.share(id, reader(BOB))
+      await world.sync()
+      assert.deepEqual(await foldersOf(BOB), ['Folder'])
+      await world.engine.pause('stream', streamOf(BOB))
+      drive.unshare(folder.id, BOB)
+      drive.rename(folder.id, 'Layoffs')
+      await world.sync(ANN)
+      assert.deepEqual(await foldersOf(BOB), [])
+      drive.share(folder.id, reader(BOB))
+      await world.engine.resume('stream', streamOf(BOB))
+      await world.sync()
+      assert.deepEqual([await foldersOf(ANN), await foldersOf(BOB)], [['Layoffs'], ['Layoffs']])
     })
 
     test('in a shared drive, where nobody is told who may read, a member finds a new version after a look of their own', async () => {

@@ -1,6 +1,6 @@
 /** Who can find a file, and through what: what each account's own listing shows. */
 import type { Grant } from '../../search/contract.ts'
-import { UNCONFIRMED } from './sharing.ts'
+import { UNLISTED } from './sharing.ts'
 import { grantsOf } from './store/access.ts'
 import type { DriveTables } from './store/tables.ts'
 
@@ -14,7 +14,9 @@ export async function whoSees(tables: DriveTables, id: string): Promise<WhoSees 
   const file = await tables.file(id)
   if (!file) return undefined
   const grants = await tables.ledger.driver.read((tx) => grantsOf(tx, [id]))
-  const confirmed = [...(grants.get(id) ?? [])].filter(([, { expiresAtMs }]) => expiresAtMs !== UNCONFIRMED)
+  const confirmed = [...(grants.get(id) ?? [])].filter(
+    ([, { expiresAtMs }]) => expiresAtMs === null || expiresAtMs > UNLISTED,
+  )
   return {
     id,
     name: file.name,

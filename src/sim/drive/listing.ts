@@ -30,6 +30,8 @@ export class Listing {
   readonly #world: DriveWorld
   /** Whether searches over all drives stop before they are through. */
   isIncomplete = false
+  /** Ids of what searches by name do not find under its present name yet; everything else lists it. */
+  readonly notYetNamed = new Set<string>()
   /** What each user lists, while the world stays as it is. */
   readonly #seen = new Map<string, Listed>()
   /** What each search found, likewise: the pages of a list are cut from one piece. */
@@ -44,7 +46,9 @@ export class Listing {
     const size = pageSize(query, { max: PAGE_MAX, byDefault: PAGE_DEFAULT })
     const order = orderOf(query.get('orderBy'))
     const after = pageStart(query)
-    const found = this.#found(user, { corpus, query, order, nowMs })
+    const all = this.#found(user, { corpus, query, order, nowMs })
+    const isLate = this.notYetNamed.size > 0 && (query.get('q')?.includes('name = ') ?? false)
+    const found = isLate ? all.filter(({ seen }) => !this.notYetNamed.has(seen.item.id)) : all
     const from = after ? firstAfter(found, after, order) : 0
     const shown = found.slice(from, from + size)
     const page: Page = {

@@ -2,15 +2,25 @@
  * Who may see what, in the app's own tables and in the index: written together, or not at all. All of it runs inside the
  * transaction that commits the page or the change which proved it.
  */
+import { TidemarkError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Grant, IndexWriter } from '../../../search/contract.ts'
 import { SERVICE, streamOf } from '../account.ts'
 import type { Listed } from '../plan.ts'
-import { endOfAccess, type KeptSharing, type KnownFile, newestSharing, UNCONFIRMED } from '../sharing.ts'
+import {
+  confirmedUntil,
+  endOfAccess,
+  type KeptSharing,
+  type KnownFile,
+  newestSharing,
+  UNCONFIRMED,
+  UNLISTED,
+} from '../sharing.ts'
 import { wantBelow } from './feeds.ts'
 import type { FileRow } from './file-row.ts'
 import { describeMoved } from './places.ts'
 import { rowsFrom, textsFrom } from './rows.ts'
+import { EXPIRED_MAX } from './tables.ts'
 
 export type AccessOf = { account: string; drive: string }
 
@@ -27,9 +37,11 @@ type AccessRow = {
   fingerprint: string | null
   serial: number
   asked_at: number
-  /** Of the first own look since the access was confirmed without a break. */
+  /** Of the first own look since when the account has been let see whatever was published meanwhile. */
   since_serial: number
 }
+
+type KnownAccess = AccessRow & { version_serial: number }
 
 const FILE_COLUMNS = {
   id: 'text',
@@ -66,7 +78,13 @@ const ACCESS_COLUMNS = {
   moved: 'bigint',
 } as const
 
-const END_COLUMNS = { account: 'text', drive: 'text', file: 'text', expires_at: 'bigint' } as const
+const END_COLUMNS = {
+  account: 'text',
+  drive: 'text',
+  file: 'text',
+  expires_at: 'bigint',
+  since_serial: 'bigint',
+} as const
 
 const SHARING_COLUMNS = {
   id: 'text',
@@ -93,16 +111,16 @@ export async function takeIn(
   const ids = JSON.stringify(seen.map(({ id }) => id))
   await putFiles(tx, seen)
   const known = await putSharing(tx, seen)
-  const files = seen.map((one) => proven(of.account, one, known.get(one.id)))
   const before = new Map(
     (
-      await tx.all<AccessRow & { name: string }>(
-        `SELECT a.*, f.name FROM drive_access a JOIN drive_files f ON f.id = a.file
+      await tx.all<KnownAccess>(
+        `SELECT a.*, f.version_serial FROM drive_access a JOIN drive_files f ON f.id = a.file
          WHERE a.account = ? AND a.drive = ? AND a.file IN (${textsFrom(tx)})`,
         [of.account, of.drive, ids],
       )
     ).map((row) => [row.file, row]),
   )
+  const files = seen.map((one) => proven(of.account, one, known.get(one.id), before.get(one.id)))
   await putAccess(tx, of, files, before)
   const changed = files.filter((one) => !one.isFolder && isOtherGrant(before.get(one.id), one))
   await grantAgain(
@@ -112,23 +130,55 @@ export async function takeIn(
     changed.map(({ id }) => id),
   )
   await endOthers(tx, index, of, known)
+  await readForEarly(tx, ids)
 }
 
-type StoredFile = KnownFile & { staleSerial: number | null }
+type StoredFile = KnownFile & { publishedSerial: number; staleSerial: number | null }
 
-/** `sinceSerial`: where the access begins with this look. Whether that was before what is stale, a late look cannot tell. */
-type Proven = Listed & { sinceSerial: number }
+type Proven = Listed & { look: { serial: number; askedAtMs: number }; sinceSerial: number }
 
-/** The account's own look, by what is known of the file: somebody else's may be newer. */
-function proven(account: string, one: Listed, known: StoredFile | undefined): Proven {
-  if (!known) return { ...one, sinceSerial: one.serial }
-  const { serial, grant } = one
-  const endsAtMs = endOfAccess(
-    { account, serial, askedAtMs: lookedAtMs(one), endsAtMs: grant.expiresAtMs },
-    known,
+/** By what is known of the file, and of the account's own looks: somebody else's may be newer, and Google's answer old. */
+function proven(
+  account: string,
+  one: Listed,
+  known: StoredFile | undefined,
+  was: AccessRow | undefined,
+): Proven {
+  const look =
+    was && Number(was.serial) > one.serial
+      ? { serial: Number(was.serial), askedAtMs: Number(was.asked_at) }
+      : { serial: one.serial, askedAtMs: lookedAtMs(one) }
+  if (!known) return { ...one, look, sinceSerial: one.serial }
+  const { grant } = one
+  const endsAtMs = endOfAccess({ account, ...look, endsAtMs: grant.expiresAtMs }, known)
+  const hasEnded = was !== undefined && was.expires_at !== null && Number(was.expires_at) <= look.askedAtMs
+  const sinceSerial =
+    was && !(hasEnded && isBreak(was, known)) ? Number(was.since_serial) : sinceNow(one.serial, known)
+  return { ...one, look, grant: { ...grant, expiresAtMs: endsAtMs }, sinceSerial }
+}
+
+/** Whether an access that had ended, and begins again, has missed what is published. Who had seen that may see it again. */
+function isBreak({ serial }: AccessRow, { publishedSerial }: StoredFile): boolean {
+  return Number(serial) < publishedSerial
+}
+
+/** Whether an access that begins now was there before what is stale, a late look cannot tell. */
+function sinceNow(serial: number, { staleSerial }: StoredFile): number {
+  return Math.max(serial, staleSerial ?? 0)
+}
+
+/**
+ * Where somebody sees a document, and not what is published of it because the newer version could not be read: it is tried
+ * once more, and what was there before goes (publishReading).
+ */
+async function readForEarly(tx: Tx, ids: string): Promise<void> {
+  await tx.run(
+    `UPDATE drive_files SET state = 'waiting' WHERE id IN (${textsFrom(tx)}) AND state IN ('failed', 'skipped')
+       AND stale_serial IS NOT NULL AND EXISTS (
+         SELECT 1 FROM drive_access a WHERE a.file = drive_files.id AND a.since_serial >= drive_files.stale_serial
+           AND (a.expires_at IS NULL OR a.expires_at > ${UNLISTED}))`,
+    [ids],
   )
-  const sinceSerial = Math.max(serial, known.staleSerial ?? 0)
-  return { ...one, grant: { ...grant, expiresAtMs: endsAtMs }, sinceSerial }
 }
 
 /** A look that brought the list itself is as new as the list, whether that names the account as it is called here or not. */
@@ -142,10 +192,13 @@ type SharingColumns = Pick<FileRow, 'sharing' | 'sharing_serial' | 'sharing_at'>
 async function putSharing(tx: Tx, files: readonly Listed[]): Promise<Map<string, StoredFile>> {
   const documents = files.filter(({ isFolder }) => !isFolder)
   const rows = await tx.all<
-    Pick<FileRow, 'id' | 'owner' | 'version_serial' | 'stale_serial' | keyof SharingColumns>
+    Pick<
+      FileRow,
+      'id' | 'owner' | 'version_serial' | 'published_serial' | 'stale_serial' | keyof SharingColumns
+    >
   >(
-    `SELECT id, owner, version_serial, stale_serial, sharing, sharing_serial, sharing_at FROM drive_files
-     WHERE id IN (${textsFrom(tx)})`,
+    `SELECT id, owner, version_serial, published_serial, stale_serial, sharing, sharing_serial, sharing_at
+     FROM drive_files WHERE id IN (${textsFrom(tx)})`,
     [JSON.stringify(documents.map(({ id }) => id))],
   )
   const seen = new Map(documents.map((one) => [one.id, one.sharing]))
@@ -157,7 +210,8 @@ async function putSharing(tx: Tx, files: readonly Listed[]): Promise<Map<string,
     const sharing = told ? newestSharing(kept, told) : kept
     const staleSerial = row.stale_serial === null ? null : Number(row.stale_serial)
     const versionSerial = Number(row.version_serial)
-    known.set(row.id, { versionSerial, staleSerial, owner: row.owner, sharing })
+    const publishedSerial = Number(row.published_serial)
+    known.set(row.id, { versionSerial, publishedSerial, staleSerial, owner: row.owner, sharing })
     if (!sharing || sharing === kept) continue
     const { serial, atMs, grantees } = sharing
     news.push({ id: row.id, sharing: JSON.stringify(grantees), sharing_serial: serial, sharing_at: atMs })
@@ -177,17 +231,20 @@ function keptSharing({ sharing, sharing_serial, sharing_at }: SharingColumns): K
   return { serial: Number(sharing_serial), atMs: Number(sharing_at), grantees }
 }
 
-/** Ends what others have of these documents and is not confirmed any more. It begins anew only by their own looks. */
+/**
+ * Ends what others have of these documents and is not confirmed any more. It begins anew by their own looks, or by a list
+ * that is as new as the version and names them.
+ */
 async function endOthers(
   tx: Tx,
   index: IndexWriter,
   { account, drive }: AccessOf,
-  known: ReadonlyMap<string, KnownFile>,
+  known: ReadonlyMap<string, StoredFile>,
 ): Promise<void> {
   const rows = await tx.all<AccessRow>(
     `SELECT a.* FROM drive_access a JOIN drive_files f ON f.id = a.file
      WHERE a.file IN (${textsFrom(tx)}) AND NOT (a.account = ? AND a.drive = ?)
-       AND (a.expires_at IS NULL OR a.expires_at <> ${UNCONFIRMED})
+       AND (a.expires_at IS NULL OR a.expires_at <> ${UNLISTED})
        AND (a.serial < f.version_serial OR a.serial < f.sharing_serial
          OR (a.serial = f.sharing_serial AND a.asked_at < f.sharing_at))
      ORDER BY a.file, a.account, a.drive`,
@@ -197,34 +254,99 @@ async function endOthers(
   const ended = new Map<string, Set<string>>()
   for (const row of rows) {
     const was = row.expires_at === null ? null : Number(row.expires_at)
-    const look = {
+    const look = { account: row.account, serial: Number(row.serial), askedAtMs: Number(row.asked_at) }
+    const file = known.get(row.file)!
+    const endsAtMs =
+      was === UNCONFIRMED ? confirmedUntil(look, file) : endOfAccess({ ...look, endsAtMs: was }, file)
+    if (endsAtMs === was || endsAtMs === undefined) continue
+    const isBegun = was === UNCONFIRMED && isBreak(row, file)
+    const since = isBegun ? sinceNow(file.sharing!.serial, file) : Number(row.since_serial)
+    ends.push({
       account: row.account,
-      serial: Number(row.serial),
-      askedAtMs: Number(row.asked_at),
-      endsAtMs: was,
-    }
-    const endsAtMs = endOfAccess(look, known.get(row.file)!)
-    if (endsAtMs === was) continue
-    ends.push({ account: row.account, drive: row.drive, file: row.file, expires_at: endsAtMs })
+      drive: row.drive,
+      file: row.file,
+      expires_at: endsAtMs,
+      since_serial: since,
+    })
     ended.getOrInsertComputed(row.file, () => new Set()).add(row.account)
   }
   if (ends.length === 0) return
   await tx.run(
-    `UPDATE drive_access SET expires_at = given.expires_at FROM ${rowsFrom(tx, END_COLUMNS)}
-     WHERE given.account = drive_access.account AND given.drive = drive_access.drive
+    `UPDATE drive_access SET expires_at = given.expires_at, since_serial = given.since_serial
+     FROM ${rowsFrom(tx, END_COLUMNS)} WHERE given.account = drive_access.account AND given.drive = drive_access.drive
        AND given.file = drive_access.file`,
     [JSON.stringify(ends)],
   )
-  // An account may see the document in another feed as well.
+  await endInIndex(tx, index, ended)
+}
+
+/** By file, the accounts. Each may see the document in another feed as well. */
+async function endInIndex(
+  tx: Tx,
+  index: IndexWriter,
+  ended: ReadonlyMap<string, Iterable<string>>,
+): Promise<void> {
   const left = await grantsOf(tx, [...ended.keys()])
   const inIndex = [...ended].flatMap(([ref, accounts]) =>
-    [...accounts].map((other) => ({
+    [...accounts].map((account) => ({
       ref,
-      principal: streamOf(other),
-      expiresAtMs: left.get(ref)!.get(other)!.expiresAtMs,
+      principal: streamOf(account),
+      expiresAtMs: left.get(ref)!.get(account)!.expiresAtMs,
     })),
   )
   await index.expire(tx, SERVICE, inIndex)
+}
+
+/** What Google lets the account read and does not list for it: hidden, and kept until a complete listing decides. */
+export async function hideUnlisted(
+  tx: Tx,
+  index: IndexWriter,
+  { account, drive }: AccessOf,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return
+  const given = JSON.stringify([...new Set(ids)].sort())
+  await lockFiles(tx, given)
+  const hidden = await tx.all<{ file: string }>(
+    `UPDATE drive_access SET expires_at = ${UNLISTED}
+     WHERE account = ? AND drive = ? AND file IN (${textsFrom(tx)}) RETURNING file`,
+    [account, drive, given],
+  )
+  if (hidden.length > 0) await endInIndex(tx, index, new Map(hidden.map(({ file }) => [file, [account]])))
+}
+
+/**
+ * In the transaction in which a sync ends. Whoever leaves the account unconfirmed while its sync is there gets no other by
+ * its key: either this sees it, and the sync goes on, or he finds the key free.
+ */
+export async function refuseUnconfirmed(
+  tx: Tx,
+  account: string,
+  asked: readonly { drive: string; file: string }[],
+): Promise<void> {
+  // What is beyond that is found by a listing (checkExpired).
+  if (asked.length >= EXPIRED_MAX) return
+  const rows = await tx.all<{ drive: string; file: string }>(
+    `SELECT a.drive, a.file FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
+     WHERE a.account = ? AND a.expires_at = ${UNCONFIRMED} AND g.state = 'following' LIMIT ${EXPIRED_MAX + 1}`,
+    [account],
+  )
+  const known = new Set(asked.map(({ drive, file }) => `${drive} ${file}`))
+  if (rows.every(({ drive, file }) => known.has(`${drive} ${file}`))) return
+  throw new TidemarkError('Another account has seen something newer meanwhile.', {
+    // Goes on at once, which costs no try.
+    kind: 'throttled',
+    code: 'unconfirmed-meanwhile',
+    retryAfterMs: 0,
+  })
+}
+
+function lockFiles(tx: Tx, given: string): Promise<Pick<FileRow, 'id' | 'published' | 'is_folder'>[]> {
+  const lock = tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
+  return tx.all(
+    `SELECT id, published, is_folder FROM drive_files WHERE id IN (${textsFrom(tx)}) ORDER BY id${lock}`,
+    [given],
+  )
 }
 
 async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
@@ -255,8 +377,9 @@ async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
      SELECT ${names.join(', ')} FROM ${rowsFrom(tx, FILE_COLUMNS)} WHERE true ORDER BY id
      ON CONFLICT (id) DO UPDATE SET ${told.map((name) => `${name} = excluded.${name}`).join(', ')},
        state = CASE WHEN drive_files.version = excluded.version THEN drive_files.state ELSE excluded.state END,
-       version_serial = CASE WHEN drive_files.version = excluded.version THEN drive_files.version_serial
+       version_serial = CASE WHEN ${isSameAs('excluded')} THEN drive_files.version_serial
          ELSE excluded.version_serial END,
+       older_serial = CASE WHEN ${isSameAs('excluded')} THEN drive_files.older_serial ELSE drive_files.serial END,
        stale_serial = CASE WHEN drive_files.published = 1 AND drive_files.version <> excluded.version
          THEN COALESCE(drive_files.stale_serial, excluded.serial) ELSE drive_files.stale_serial END,
        place_stale = CASE WHEN drive_files.published = 1 AND (drive_files.modified_at <> excluded.modified_at
@@ -264,17 +387,45 @@ async function putFiles(tx: Tx, files: readonly Listed[]): Promise<void> {
      WHERE excluded.serial >= drive_files.serial`,
     [JSON.stringify(rows)],
   )
+  await putLate(tx, JSON.stringify(rows))
+}
+
+/**
+ * Looks that are older than what is known. One at the present version tells that this was there earlier, unless another one
+ * was between. One at another version tells that the present one came later: what was the same before it was there twice.
+ */
+async function putLate(tx: Tx, rows: string): Promise<void> {
+  const serial = `CASE WHEN ${isSameAs('given')} THEN given.serial ELSE drive_files.serial END`
+  await tx.run(
+    `UPDATE drive_files SET version_serial = CASE WHEN ${isSameAs('given')} OR given.serial >= drive_files.version_serial
+         THEN ${serial} ELSE drive_files.version_serial END,
+       published_serial = CASE WHEN drive_files.stale_serial IS NULL
+           AND (${isSameAs('given')} OR given.serial >= drive_files.version_serial)
+         THEN ${serial} ELSE drive_files.published_serial END,
+       older_serial = CASE WHEN ${isSameAs('given')} THEN drive_files.older_serial ELSE given.serial END
+     FROM ${rowsFrom(tx, FILE_COLUMNS)}
+     WHERE given.id = drive_files.id AND given.serial < drive_files.serial AND given.serial > drive_files.older_serial
+       AND NOT (${isSameAs('given')} AND given.serial >= drive_files.version_serial)`,
+    [rows],
+  )
+}
+
+/** Of a folder only its name is told. */
+function isSameAs(other: 'excluded' | 'given'): string {
+  return `(drive_files.version = ${other}.version OR (drive_files.is_folder = 1 AND drive_files.name = ${other}.name))`
 }
 
 async function putAccess(
   tx: Tx,
   { account, drive, generation }: AccessOf & { generation: number },
   files: readonly Proven[],
-  before: ReadonlyMap<string, AccessRow & { name: string }>,
+  before: ReadonlyMap<string, KnownAccess>,
 ): Promise<void> {
   const rows = files.map((one) => {
     const was = before.get(one.id)
-    const isMoved = one.isFolder && (was === undefined || was.parent !== one.parent || was.name !== one.name)
+    // Its name is another one, or had not been seen by this account, whoever saw it first.
+    const isRenamed = was !== undefined && Number(was.serial) < Number(was.version_serial)
+    const isMoved = one.isFolder && (was === undefined || was.parent !== one.parent || isRenamed)
     return {
       file: one.id,
       parent: one.parent,
@@ -284,21 +435,19 @@ async function putAccess(
       can_download: one.canDownload ? 1 : 0,
       is_folder: one.isFolder ? 1 : 0,
       fingerprint: one.fingerprint,
-      serial: one.serial,
-      asked_at: lookedAtMs(one),
+      serial: one.look.serial,
+      asked_at: one.look.askedAtMs,
       since_serial: one.sinceSerial,
       moved: isMoved ? 1 : 0,
     }
   })
   const names = Object.keys(ACCESS_COLUMNS)
-  const kept = names.filter((name) => !['file', 'moved', 'since_serial'].includes(name))
+  const kept = names.filter((name) => !['file', 'moved'].includes(name))
   await tx.run(
     `INSERT INTO drive_access(account, drive, generation, ${names.join(', ')})
      SELECT ?, ?, CAST(? AS BIGINT), ${names.join(', ')} FROM ${rowsFrom(tx, ACCESS_COLUMNS)} WHERE true
      ON CONFLICT (account, drive, file) DO UPDATE SET generation = excluded.generation,
        ${kept.map((name) => `${name} = excluded.${name}`).join(', ')},
-       since_serial = CASE WHEN drive_access.expires_at <= excluded.asked_at THEN excluded.since_serial
-         ELSE drive_access.since_serial END,
        moved = CASE WHEN excluded.moved = 1 THEN 1 ELSE drive_access.moved END`,
     [account, drive, generation, JSON.stringify(rows)],
   )
@@ -344,7 +493,7 @@ async function grantAgain(
 
 /**
  * By file and account: what all of the account's listings together prove. While a newer version is still to be read, what
- * is published is only for those who had access before it: others were never let see it.
+ * is published is only for those who had access before it, or had seen what is published: others were never let see it.
  */
 export async function grantsOf(
   tx: Tx,
@@ -401,11 +550,7 @@ export async function takeAway(
 ): Promise<number> {
   if (ids.length === 0) return 0
   const given = JSON.stringify([...new Set(ids)].sort())
-  const lock = tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
-  const files = await tx.all<{ id: string; published: number; is_folder: number }>(
-    `SELECT id, published, is_folder FROM drive_files WHERE id IN (${textsFrom(tx)}) ORDER BY id${lock}`,
-    [given],
-  )
+  const files = await lockFiles(tx, given)
   // Before the rows go that tell what lies in them: somebody else may see it, and hear nothing of what happened above.
   await wantBelow(
     tx,

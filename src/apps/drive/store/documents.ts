@@ -3,6 +3,7 @@ import type { Tx } from '../../../ledger/contract.ts'
 import type { IndexWriter, NewDocument } from '../../../search/contract.ts'
 import { SERVICE, streamOf } from '../account.ts'
 import type { Unread } from '../plan.ts'
+import { UNLISTED } from '../sharing.ts'
 import { grantsOf } from './access.ts'
 import { documentOf, type FileRow } from './file-row.ts'
 import { placesOf } from './places.ts'
@@ -36,10 +37,9 @@ export async function publishReading(
     [state, unread?.code ?? null, unread?.reason ?? null, version, id, version],
   )
   if (!row) return false
-  // What was read of an older version is better than nothing, for those who may see it.
-  const isKept =
-    'unread' in reading && (reading.isForNow || (reading.hasFailed && !(await isEarlyForSome(tx, row))))
-  if (isKept && row.published) {
+  // What was read of an older version is better than nothing, where all who see the document may see that.
+  const isKept = 'unread' in reading && (reading.isForNow || reading.hasFailed)
+  if (isKept && row.published && !(await isEarlyForSome(tx, row))) {
     // Where it lies is told all the same, and may have to be told to fewer.
     await tx.run(`UPDATE drive_files SET place_stale = 1 WHERE id = ?`, [id])
     return true
@@ -48,10 +48,11 @@ export async function publishReading(
   const what =
     'content' in reading ? { content: reading.content } : { content: undefined, unread: reading.unread }
   await index.publish(tx, { ...documentOf(row, place), ...what })
-  await tx.run(`UPDATE drive_files SET place = ?, published = 1, stale_serial = NULL WHERE id = ?`, [
-    JSON.stringify(place),
-    id,
-  ])
+  await tx.run(
+    `UPDATE drive_files SET place = ?, published = 1, published_serial = version_serial, stale_serial = NULL
+     WHERE id = ?`,
+    [JSON.stringify(place), id],
+  )
   for (const [account, grant] of (await grantsOf(tx, [id])).get(id) ?? []) {
     await index.grant(tx, { source: SERVICE, ref: id }, streamOf(account), grant)
   }
@@ -62,7 +63,8 @@ export async function publishReading(
 async function isEarlyForSome(tx: Tx, { id, stale_serial }: FileRow): Promise<boolean> {
   if (stale_serial === null) return false
   const row = await tx.get(
-    `SELECT 1 AS one FROM drive_access WHERE file = ? AND since_serial >= ? AND is_folder = 0 LIMIT 1`,
+    `SELECT 1 AS one FROM drive_access WHERE file = ? AND since_serial >= ?
+       AND (expires_at IS NULL OR expires_at > ${UNLISTED}) LIMIT 1`,
     [id, stale_serial],
   )
   return row !== undefined

@@ -27,7 +27,12 @@ export type FileRow = {
   published: number
   place: string
   place_stale: number
+  /** The counter at which the present version was first seen. Of a folder, its name is its version. */
   version_serial: number
+  /** The same of the version that is published. */
+  published_serial: number
+  /** The highest counter at which another version than the present one was seen. */
+  older_serial: number
   /** The counter at which it was first seen that what is published is not the present version; null while it is. */
   stale_serial: number | null
   /** The grantees of the newest list of permissions, as JSON; null where nobody was told one. */

@@ -1,6 +1,6 @@
 /**
- * Where a document lies, as everybody may be told it: only folders that all who can see the document see, too. The name
- * of a private folder is not for those with whom one of its documents is shared.
+ * Where a document lies, as everybody may be told it: only folders that all who can see the document see, too, and have
+ * seen under their present names. The name of a private folder is not for those with whom one of its documents is shared.
  */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { IndexWriter } from '../../../search/contract.ts'
@@ -32,7 +32,8 @@ export async function placesOf(
      SELECT up.file, up.account, up.folder, up.depth, COALESCE(g.name, f.name) AS name FROM up
        LEFT JOIN drive_feeds g ON g.account = up.account AND g.drive = up.folder
        LEFT JOIN drive_files f ON f.id = up.folder AND EXISTS (
-         SELECT 1 FROM drive_access seen WHERE seen.account = up.account AND seen.file = up.folder)
+         SELECT 1 FROM drive_access seen WHERE seen.account = up.account AND seen.file = up.folder
+           AND seen.serial >= f.version_serial)
      ORDER BY up.file, up.account, up.depth DESC`,
     [given],
   )
@@ -44,12 +45,16 @@ export async function placesOf(
 function commonPath(steps: readonly Step[], id: string, accounts: number): string[] {
   const own = steps.filter(({ file, name }) => file === id && name !== null)
   const seenBy = new Map<string, Set<string>>()
-  for (const { folder, account } of own) {
-    seenBy.getOrInsertComputed(folder, () => new Set()).add(account)
+  // A drive is called what each account was told last.
+  for (const { folder, name, account } of own) {
+    seenBy.getOrInsertComputed(`${folder} ${name}`, () => new Set()).add(account)
   }
   const [first] = own
   return own
-    .filter(({ account, folder }) => account === first?.account && seenBy.get(folder)!.size === accounts)
+    .filter(
+      ({ account, folder, name }) =>
+        account === first?.account && seenBy.get(`${folder} ${name}`)!.size === accounts,
+    )
     .map(({ name }) => name!)
 }
 

@@ -18,6 +18,13 @@ for (const home of [fileHome(), postgresHome()]) {
            VALUES ('a', 'Plan.txt', 'text/plain', 'm', 1, '1', 'ann', 'ann', 'https://example.com', 0, 'indexed')`,
         )
         await tx.run(
+          `INSERT INTO drive_files(id, name, mime_type, serial, version, owner, editor, url, is_folder, state, published)
+           VALUES ('b', 'b', 'text/plain', 7, '1', 'ann', 'ann', '', 0, 'failed', 1),
+             ('c', 'c', 'text/plain', 7, '1', 'ann', 'ann', '', 0, 'waiting', 1),
+             ('d', 'd', 'text/plain', 7, '1', 'ann', 'ann', '', 0, 'indexed', 1),
+             ('e', 'e', 'text/plain', 7, '1', 'ann', 'ann', '', 0, 'waiting', 0)`,
+        )
+        await tx.run(
           `INSERT INTO drive_access(account, drive, file, generation, kind, via, can_download, is_folder)
            VALUES ('ann@example.com', '', 'a', 1, 'owner', '', 1, 0)`,
         )
@@ -29,6 +36,14 @@ for (const home of [fileHome(), postgresHome()]) {
           [file?.name, file?.md5, file?.sha256, file?.state],
           ['Plan.txt', 'm', null, 'indexed'],
         )
+        // What is published of those that were not read as they are may be an older version.
+        const stale = [...(await tables.files(['b', 'c', 'd', 'e'])).values()]
+          .filter(({ stale_serial }) => stale_serial !== null)
+          .map(({ id, stale_serial }) => [id, Number(stale_serial)])
+        assert.deepEqual(stale.sort(), [
+          ['b', 7],
+          ['c', 7],
+        ])
         assert.deepEqual([...(await tables.access('ann@example.com', '', ['a'])).keys()], ['a'])
       }
       await ledger.driver.transaction((tx) => tx.run(`UPDATE drive_files SET sha256 = 's' WHERE id = 'a'`))

@@ -64,5 +64,13 @@ export function driveSchema(dialect: Tx['dialect']): string[][] {
       `ALTER TABLE drive_access ADD COLUMN since_serial ${int} NOT NULL DEFAULT 0`,
       `ALTER TABLE drive_access ADD COLUMN asked_at ${int} NOT NULL DEFAULT 0`,
     ],
+    // What is published of a file that was not read as it is now may be an older version. Where it is not, the first who is
+    // given it has it read once more.
+    [
+      `ALTER TABLE drive_files ADD COLUMN published_serial ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE drive_files ADD COLUMN older_serial ${int} NOT NULL DEFAULT 0`,
+      `UPDATE drive_files SET stale_serial = serial
+       WHERE published = 1 AND is_folder = 0 AND state <> 'indexed' AND stale_serial IS NULL`,
+    ],
   ]
 }

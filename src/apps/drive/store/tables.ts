@@ -2,7 +2,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Grant } from '../../../search/contract.ts'
-import { UNCONFIRMED } from '../sharing.ts'
+import { UNCONFIRMED, UNLISTED } from '../sharing.ts'
 import type { FileRow } from './file-row.ts'
 import { textsFrom } from './rows.ts'
 import { driveSchema, type FeedState, type FileState } from './schema.ts'
@@ -55,8 +55,8 @@ export type FileCount = {
 
 const FEEDS_MAX = 10_000
 const WAITING_MAX = 200
-const EXPIRED_MAX = 200
-/** Accounts that are asked to look because of one document; others do when it is their time. */
+export const EXPIRED_MAX = 200
+/** Accounts that are asked to look because of one document, or one page; others do when it is their time. */
 const LOOKS_MAX = 100
 
 export class DriveTables {
@@ -158,22 +158,25 @@ export class DriveTables {
     )
   }
 
-  /** Whose time has passed, and those that are unconfirmed, of feeds in which Google can be asked for them. */
+  /** Whose time has passed, and first those that are unconfirmed, of feeds in which Google can be asked for them. */
   expired(account: string, nowMs: number): Promise<{ drive: string; file: string }[]> {
     return this.#all(
       `SELECT a.drive, a.file FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
        WHERE a.account = ? AND a.expires_at IS NOT NULL AND a.expires_at <= ? AND g.state = 'following'
-       ORDER BY a.file LIMIT ${EXPIRED_MAX}`,
+       ORDER BY a.expires_at, a.file LIMIT ${EXPIRED_MAX}`,
       [account, nowMs],
     )
   }
 
-  /** Accounts that are to look at a file themselves before they find it, and can. */
-  async unconfirmed(file: string): Promise<string[]> {
-    const rows = await this.#all<{ account: string }>(
-      `SELECT DISTINCT a.account FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
-       WHERE a.file = ? AND a.expires_at = ${UNCONFIRMED} AND g.state = 'following' ORDER BY a.account LIMIT ${LOOKS_MAX}`,
-      [file],
+  /** Accounts that are to look at one of these files themselves before they find it, and can. */
+  async unconfirmed(files: readonly string[]): Promise<string[]> {
+    const rows = await this.ledger.driver.read((tx) =>
+      tx.all<{ account: string }>(
+        `SELECT DISTINCT a.account FROM drive_access a JOIN drive_feeds g ON g.account = a.account AND g.drive = a.drive
+         WHERE a.file IN (${textsFrom(tx)}) AND a.expires_at = ${UNCONFIRMED} AND g.state = 'following'
+         ORDER BY a.account LIMIT ${LOOKS_MAX}`,
+        [JSON.stringify(files)],
+      ),
     )
     return rows.map(({ account }) => account)
   }
@@ -196,11 +199,12 @@ export class DriveTables {
     )
   }
 
-  /** Files of an account by feed, state and reason; folders are left out. */
+  /** Files of an account by feed, state and reason; folders, and what Google does not list, are left out. */
   async counts(account: string): Promise<FileCount[]> {
     const rows = await this.#all<FileCount>(
       `SELECT a.drive, f.state, f.code, COUNT(*) AS n FROM drive_access a JOIN drive_files f ON f.id = a.file
-       WHERE a.account = ? AND a.is_folder = 0 GROUP BY a.drive, f.state, f.code`,
+       WHERE a.account = ? AND a.is_folder = 0 AND (a.expires_at IS NULL OR a.expires_at <> ${UNLISTED})
+       GROUP BY a.drive, f.state, f.code`,
       [account],
     )
     return rows.map((row) => ({ ...row, n: Number(row.n) }))
@@ -210,7 +214,8 @@ export class DriveTables {
   async totals(account: string): Promise<Omit<FileCount, 'drive'>[]> {
     const rows = await this.#all<Omit<FileCount, 'drive'>>(
       `SELECT f.state, f.code, COUNT(*) AS n FROM drive_files f WHERE f.is_folder = 0 AND f.id IN (
-         SELECT file FROM drive_access WHERE account = ?) GROUP BY f.state, f.code`,
+         SELECT file FROM drive_access WHERE account = ? AND (expires_at IS NULL OR expires_at <> ${UNLISTED}))
+       GROUP BY f.state, f.code`,
       [account],
     )
     return rows.map((row) => ({ ...row, n: Number(row.n) }))

@@ -18,6 +18,6 @@ export async function resumeSignedIn(
     if (account?.state !== 'ready') continue
     // What was put off until somebody has signed in need not wait any longer.
     await ledger.wakeStream(target)
-    await engine.resume('stream', target)
+    await engine.resume('stream', target, SIGN_IN)
   }
 }

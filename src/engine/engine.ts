@@ -385,8 +385,9 @@ export class Engine {
     await this.#loadControls()
   }
 
-  async resume(scope: PauseScope, target = ''): Promise<void> {
-    await this.ledger.resume(scope, target)
+  /** `code`: only where it is paused for that. */
+  async resume(scope: PauseScope, target = '', code?: string): Promise<void> {
+    await this.ledger.resume(scope, target, code)
     await this.#loadControls()
     this.wake()
   }

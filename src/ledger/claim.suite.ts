@@ -279,6 +279,21 @@ function pauses(test: LedgerTest): void {
     assert.deepEqual(ids(await fixture.claim()), [inStream, ofKind, plain])
   })
 
+  test('a pause that ends by itself gives way to one by hand, and to no other; what ends it ends no other', async (fixture) => {
+    const { ledger } = fixture
+    const codes = async (): Promise<string[]> => (await ledger.pauses()).map(({ code }) => code)
+    assert.equal(await ledger.pause('stream', 'mail', 'no sign-in', 'sign-in'), true)
+    assert.equal(await ledger.pause('stream', 'mail', 'not shared', 'share-gone'), false)
+    assert.equal(await ledger.resume('stream', 'mail', 'share-gone'), false)
+    assert.deepEqual(await codes(), ['sign-in'])
+    assert.equal(await ledger.pause('stream', 'mail', 'holidays'), true)
+    assert.equal(await ledger.pause('stream', 'mail', 'removed', 'folder-removal'), false)
+    assert.equal(await ledger.pause('stream', 'mail', 'no sign-in', 'sign-in'), false)
+    assert.equal(await ledger.resume('stream', 'mail', 'sign-in'), false)
+    assert.deepEqual(await codes(), ['by-hand'])
+    assert.equal(await ledger.resume('stream', 'mail'), true)
+  })
+
   test('what runs when everything is paused can still be settled', async (fixture) => {
     const running = await fixture.claimed()
     await fixture.ledger.pause('all')

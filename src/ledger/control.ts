@@ -19,6 +19,15 @@ export type PauseRow = { scope: PauseScope; target: string; code: string; reason
 const BY_HAND = 'by-hand'
 /** It ends when the account has signed in again. */
 export const SIGN_IN = 'sign-in'
+/** Until what it works for is removed. */
+export const REMOVAL = 'folder-removal'
+
+/** Whether it ends by itself: then it gives way to one that somebody asks for. */
+export function isAutomatic(code: string): boolean {
+  return !ASKED_CODES.includes(code)
+}
+
+const ASKED_CODES: readonly string[] = [BY_HAND, REMOVAL]
 
 /** Canceled by someone: not by what it waited for, with which it would come back. */
 const CANCELED_CODES = { own: 'canceled', above: 'canceled-above' } as const
@@ -229,7 +238,7 @@ async function keyTaker(tx: Tx, job: Target): Promise<number | undefined> {
   return taken?.id
 }
 
-/** False where it is paused already: that one's reason stays. */
+/** False where it is paused already: that one's reason stays, unless it would end by itself and this one would not. */
 export async function pause(
   ctx: ControlContext,
   { scope, target, code = BY_HAND, reason }: Omit<PauseRow, 'at' | 'code'> & { code?: string | undefined },
@@ -237,16 +246,28 @@ export async function pause(
   if (!PAUSE_SCOPES.includes(scope))
     throw new UsageError(`What is paused must be one of ${PAUSE_SCOPES.join(', ')}, not ${described(scope)}.`)
   checkIndexed(`What is paused (${scope})`, target)
+  const replaced = isAutomatic(code)
+    ? 'NOTHING'
+    : `UPDATE SET code = excluded.code, reason = excluded.reason, at = excluded.at
+       WHERE pauses.code NOT IN (${ASKED_CODES.map(() => '?').join(', ')})`
   const added = await ctx.tx.run(
-    `INSERT INTO pauses(scope, target, code, reason, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, target) DO NOTHING`,
-    [scope, target, code, storableText(reason), ctx.now],
+    `INSERT INTO pauses(scope, target, code, reason, at) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (scope, target) DO ${replaced}`,
+    [scope, target, code, storableText(reason), ctx.now, ...(isAutomatic(code) ? [] : ASKED_CODES)],
   )
   ctx.changes.control = true
   return added > 0
 }
 
-export async function resume(ctx: ControlContext, scope: PauseScope, target: string): Promise<boolean> {
-  const removed = await ctx.tx.run(`DELETE FROM pauses WHERE scope = ? AND target = ?`, [scope, target])
+/** `code`: only where it is paused for that. */
+export async function resume(
+  ctx: ControlContext,
+  { scope, target, code }: Pick<PauseRow, 'scope' | 'target'> & { code?: string | undefined },
+): Promise<boolean> {
+  const removed = await ctx.tx.run(
+    `DELETE FROM pauses WHERE scope = ? AND target = ?${code === undefined ? '' : ' AND code = ?'}`,
+    [scope, target, ...(code === undefined ? [] : [code])],
+  )
   ctx.changes.control = true
   return removed > 0
 }

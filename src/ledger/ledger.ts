@@ -292,8 +292,8 @@ export class Ledger {
     return this.#write((ctx) => pause(ctx, { scope, target, code, reason }))
   }
 
-  resume(scope: PauseScope, target = ''): Promise<boolean> {
-    return this.#write((ctx) => resume(ctx, scope, target))
+  resume(scope: PauseScope, target = '', code?: string): Promise<boolean> {
+    return this.#write((ctx) => resume(ctx, { scope, target, code }))
   }
 
   pauses = (): Promise<PauseRow[]> => this.driver.read(listPauses)

@@ -62,14 +62,18 @@ export function keepIdentified(
   return keepAccount(store, service, { profile, secret, level, userId, change })
 }
 
-/** The command that connects an account anew, with what it may do now. */
+/** The command that connects an account anew, with what it may do now, or what it was asked to be allowed. */
 export function connectCommand(
-  { service, name }: Pick<Account, 'service' | 'name'>,
-  known?: { service: AccountService | undefined; level: string | undefined },
+  { service, name, settings }: Pick<Account, 'service' | 'name'> & Partial<Pick<Account, 'settings'>>,
+  known?: { service: AccountService | undefined; level?: string | undefined },
 ): string {
   const { levels = [], keepsLevel = true } = known?.service ?? {}
-  const { flag } = levels.find(({ level }) => level === known?.level) ?? {}
-  // Without it more is asked for than the account has now.
-  const isLess = !keepsLevel && flag === 'readOnly'
-  return `tidemark account add ${service}${isLess ? ' --read-only' : ''} --user ${shellWord(name)}`
+  const has = known?.level ?? settings?.access
+  const { flag } = levels.find(({ level }) => level === has) ?? {}
+  // Without it the account would be asked for more than it has now, or lose what it has.
+  const same =
+    keepsLevel || flag === undefined
+      ? ''
+      : ` --${flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+  return `tidemark account add ${service}${same} --user ${shellWord(name)}`
 }

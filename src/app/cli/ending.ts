@@ -2,10 +2,12 @@
 import { systemClock } from '../../base/clock.ts'
 import { formatCount, formatDuration } from '../../base/format.ts'
 import { plural, shellWord } from '../../base/wording.ts'
+import { findService } from '../../cloud/registry.ts'
 import { errorCode } from '../../engine/observe/job-texts.ts'
 import type { JobRow } from '../../ledger/contract.ts'
 import { SIGN_IN } from '../../ledger/control.ts'
 import { BROKEN_CODE } from '../../ledger/dependencies.ts'
+import { connectCommand } from '../accounts/connecting.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import { countedStatus, type Source, type SourceObstacle, type SourceStatus } from '../sources.ts'
 import { choiceOf, sourceWords } from './source-words.ts'
@@ -165,8 +167,10 @@ export async function pauseOf(
   const pauses = await runtime.ledger.pauses()
   const own = pauses.find(({ scope, target }) => scope === 'stream' && target === stream)
   if (own?.code === SIGN_IN && account && app.services.includes(account.service)) {
-    const connect = `Connect it again with: tidemark account add ${account.service} --user ${shellWord(account.name)}.`
-    const hint = `${connect} The next tidemark ${app.name} sync then goes on where this one was.`
+    const known = await runtime.accounts.find(account.service, account.name)
+    const service = await findService(account.service)
+    const connect = connectCommand(known ?? account, { service })
+    const hint = `Connect it again with: ${connect}. The next tidemark ${app.name} sync then goes on where this one was.`
     return { reason: own.reason, hint }
   }
   if (own) {

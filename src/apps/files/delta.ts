@@ -7,7 +7,8 @@
  * then compare with the base as always.
  *
  * Of a folder of somebody else, changes are those of that folder (shared-folder.ts). Where its drive does not tell them,
- * all of it is listed instead, again and again, each time as a reading from the start.
+ * all of it is listed instead, again and again, each time as a reading from the start. Nothing of it counts as deleted
+ * before it was looked for itself (absence.ts), and the top after that.
  */
 import { z } from 'zod'
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
@@ -15,11 +16,21 @@ import type { DriveItem } from '../../cloud/onedrive/client.ts'
 import { answers } from '../../cloud/onedrive/errors.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
+import {
+  ItemFates,
+  judgeDeleted,
+  judgeMissed,
+  MISSED_TRIES,
+  type Missed,
+  type MissedSource,
+  type Spared,
+} from './absence.ts'
 import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { checkTop, isShareGone, isWithheld, listBelow, topFolder } from './shared-folder.ts'
 import type { FolderPairRow } from './store/contract.ts'
 import { type FileStore, setFolderPair } from './store/file-store.ts'
-import { deleteUnlisted, keepListed, recordRemote, rootRow } from './store/remote-tree.ts'
+import { freeWithheld, tellWithheld } from './store/open-nodes.ts'
+import { deleteMissed, deleteUnlisted, keepListed, recordRemote, rootRow } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
 export const deltaPayload = z.object({
@@ -58,7 +69,8 @@ async function hear(deps: DeltaDeps, job: RunContext<DeltaPayload>, pair: Folder
   let row = await store.folderPair(pair.name)
   if (row.link?.startsWith(LISTED)) {
     const isAsked = job.payload.isPlannedLater === true || row.heardAt === null
-    if (!isAsked && job.clock.now() - row.heardAt! < LISTING_MS) {
+    // The clock may have been put back.
+    if (!isAsked && Math.abs(job.clock.now() - row.heardAt!) < LISTING_MS) {
       await checkTop(pair, job.signal)
       return { skip: 'all of it was listed lately' }
     }
@@ -74,21 +86,27 @@ async function hear(deps: DeltaDeps, job: RunContext<DeltaPayload>, pair: Folder
       row = await store.folderPair(pair.name)
       continue
     }
-    await checkDeletions(pair, row, { page, signal: job.signal })
+    const spared = await sparedOf(deps, pair, { page, signal: job.signal })
     heard += page.items.length
     job.progress({ done: heard, unit: 'items', label: 'changes' })
-    const items = page.items.flatMap((item) => toRow(item, pair) ?? [])
-    const named = page.items.filter((item) => !toRow(item, pair)).map(({ id }) => id)
-    const write = async (tx: Tx): Promise<void> => {
-      await recordRemote(tx, pair.name, items, row.generation)
-      await keepListed(tx, pair.name, named, row.generation)
-      if (page.deltaLink === undefined)
-        await setFolderPair(tx, pair.name, { link: page.nextLink ?? null, isReading: true })
-      else await endReading(tx, row, { link: page.deltaLink, atMs: job.clock.now() })
-    }
+    const record = (tx: Tx): Promise<void> =>
+      recordItems(tx, pair, { items: page.items, generation: row.generation, spared })
     if (page.deltaLink !== undefined) {
+      const { deltaLink: link } = page
+      const isJudged = row.isEnumerating && pair.sharedBy !== undefined
+      // What is missing is known once all that was named is written. Until the end this page is read again.
+      if (isJudged) await job.commit({ effects: record })
+      const missed = isJudged ? await missedBy(deps, job, { pair, row, isHasty: false }) : undefined
+      const effects = async (tx: Tx): Promise<void> => {
+        if (!isJudged) await record(tx)
+        await endReading(tx, row, { link, atMs: job.clock.now(), missed })
+      }
       const jobs = deps.planAfter(pair.name)
-      return { effects: write, ...(jobs ? { jobs } : {}), note: `${heard} changes heard` }
+      return { effects, ...(jobs ? { jobs } : {}), note: `${heard} changes heard${cutText(missed)}` }
+    }
+    const write = async (tx: Tx): Promise<void> => {
+      await record(tx)
+      await setFolderPair(tx, pair.name, { link: page.nextLink ?? null, isReading: true })
     }
     // Pages that lead back to one of before have no end, and nothing may be concluded from them.
     if (links.has(page.nextLink ?? null)) throw answers.damagedAnswer('the changes', 'they lead in circles')
@@ -119,22 +137,72 @@ async function readPage(
   }
 }
 
-/** Before anything of a shared folder counts as deleted: what is withdrawn may look the same. */
-async function checkDeletions(
+/** What a page says is deleted, and is not: in a folder of somebody else, what is withdrawn may look the same. */
+async function sparedOf(
+  { store }: DeltaDeps,
   pair: FolderPair,
-  { isEnumerating }: FolderPairRow,
   { page, signal }: { page: Page; signal: AbortSignal },
-): Promise<void> {
-  if (pair.sharedBy === undefined) return
-  const isEnd = isEnumerating && page.deltaLink !== undefined
-  if (isEnd || page.items.some(({ deleted }) => deleted)) await checkTop(pair, signal)
+): Promise<Spared> {
+  const last = new Map(page.items.map((item) => [item.id, item]))
+  const deleted = [...last.values()].filter((item) => item.deleted).map(({ id }) => id)
+  if (pair.sharedBy === undefined || deleted.length === 0) return NONE_SPARED
+  const known = [...(await store.remoteRows(pair.name, deleted))]
+  const told = new Map(known.filter(([, row]) => !row.isDeleted && row.parentId !== null))
+  const spared = await judgeDeleted(pair, told, signal)
+  await checkTop(pair, signal)
+  return spared
 }
+
+const NONE_SPARED: Spared = { ids: new Set(), withheld: [] }
+
+/** What a reading from the start has not named; fails where the whole folder is not given any more. */
+async function missedBy(
+  { store }: DeltaDeps,
+  { signal }: Pick<RunContext<DeltaPayload>, 'signal'>,
+  { pair, row, isHasty }: { pair: FolderPair; row: FolderPairRow; isHasty: boolean },
+): Promise<Missed> {
+  // First, too: of what is withdrawn as a whole nothing need be looked for.
+  await checkTop(pair, signal)
+  const { generation } = row
+  const fates = new ItemFates(pair, { signal, missingTries: MISSED_TRIES })
+  const source: MissedSource = {
+    missed: (within, limit) => store.unlisted(pair.name, { generation, limit, within }),
+    fate: (itemId) => fates.of(itemId),
+  }
+  const missed = await judgeMissed(source, { looksMax: MISSED_MAX, signal, isHasty })
+  await checkTop(pair, signal)
+  return missed
+}
+
+function cutText(missed: Missed | undefined): string {
+  return missed?.isCut ? ', some that are missing are looked for next time' : ''
+}
+
+/** Writes what was named. */
+async function recordItems(
+  tx: Tx,
+  pair: FolderPair,
+  { items, generation, spared }: { items: readonly DriveItem[]; generation: number; spared: Spared },
+): Promise<void> {
+  const told = items.filter(({ id }) => !spared.ids.has(id))
+  const named = told.filter((item) => !toRow(item, pair)).map(({ id }) => id)
+  const rows = told.flatMap((item) => toRow(item, pair) ?? [])
+  await recordRemote(tx, pair.name, rows, generation)
+  await keepListed(tx, pair.name, [...named, ...spared.ids], generation)
+  if (pair.sharedBy === undefined) return
+  const given = rows.filter(({ isDeleted }) => !isDeleted).map(({ itemId }) => itemId)
+  await freeWithheld(tx, pair.name, { given })
+  await tellWithheld(tx, pair.name, { itemIds: spared.withheld, because: WITHHELD })
+}
+
+const WITHHELD = 'it is not shared with you any more, and stays here as it is'
 
 /** Instead of a delta link: everything was listed, and when. */
 const LISTED = 'listed:'
 /** A listing takes a call for each folder: more often only where somebody asks for it. */
 const LISTING_MS = 10 * 60_000
 const LISTINGS_MAX = 3
+/** Of what a reading has not named. Each takes a call. */
 const MISSED_MAX = 1_000
 
 async function listAll(deps: DeltaDeps, job: RunContext<DeltaPayload>, pair: FolderPair): Promise<Outcome> {
@@ -147,43 +215,20 @@ async function listAll(deps: DeltaDeps, job: RunContext<DeltaPayload>, pair: Fol
     for await (const items of listBelow(pair, job.signal)) {
       listed += items.length
       job.progress({ done: listed, unit: 'items', label: 'items' })
-      const named = items.filter((item) => !toRow(item, pair)).map(({ id }) => id)
       await job.commit({
-        effects: async (tx) => {
-          const rows = items.flatMap((item) => toRow(item, pair) ?? [])
-          await recordRemote(tx, pair.name, rows, row.generation)
-          await keepListed(tx, pair.name, named, row.generation)
-        },
+        effects: (tx) => recordItems(tx, pair, { items, generation: row.generation, spared: NONE_SPARED }),
       })
     }
-    await checkTop(pair, job.signal)
-    if (await isMoving(store, pair, { row, signal: job.signal })) {
-      if (time < LISTINGS_MAX) continue
-      throw answers.damagedAnswer('the folder', 'things were moved each time that it was listed')
-    }
+    const isHasty = time < LISTINGS_MAX
+    const missed = await missedBy(deps, job, { pair, row, isHasty })
+    // What was moved to where was listed already is met the next time. Should it be moved each time, it stays.
+    if (missed.isMoving && isHasty) continue
     const jobs = deps.planAfter(pair.name)
     const atMs = job.clock.now()
-    const end = { link: `${LISTED}${new Date(atMs).toISOString()}`, atMs }
+    const end = { link: `${LISTED}${new Date(atMs).toISOString()}`, atMs, missed }
     const effects = (tx: Tx): Promise<void> => endReading(tx, row, end)
-    return { effects, ...(jobs ? { jobs } : {}), note: `${listed} listed` }
+    return { effects, ...(jobs ? { jobs } : {}), note: `${listed} listed${cutText(missed)}` }
   }
-}
-
-/** Whether something that was not met is there all the same: it went to a folder that had been listed already. */
-async function isMoving(
-  store: FileStore,
-  { name, client, driveId }: FolderPair,
-  { row, signal }: { row: FolderPairRow; signal: AbortSignal },
-): Promise<boolean> {
-  for (const itemId of await store.unlisted(name, { generation: row.generation, limit: MISSED_MAX })) {
-    const item = await client.item(driveId, itemId, { signal }).catch((thrown: unknown) => {
-      if (!isWithheld(thrown)) throw thrown
-    })
-    if (!item || item.deleted || item.parentId === undefined) continue
-    const folder = (await store.remoteRows(name, [item.parentId])).get(item.parentId)
-    if (folder && !folder.isDeleted) return true
-  }
-  return false
 }
 
 async function startOver(tx: Tx, { name, generation }: FolderPairRow): Promise<void> {
@@ -191,8 +236,17 @@ async function startOver(tx: Tx, { name, generation }: FolderPairRow): Promise<v
 }
 
 /** Only a reading that began at the start names everything that is there. */
-async function endReading(tx: Tx, row: FolderPairRow, end: { link: string; atMs: number }): Promise<void> {
-  if (row.isEnumerating) await deleteUnlisted(tx, row.name, row.generation)
+async function endReading(
+  tx: Tx,
+  row: FolderPairRow,
+  end: { link: string; atMs: number; missed?: Missed | undefined },
+): Promise<void> {
+  const { missed } = end
+  if (missed) {
+    await deleteMissed(tx, row.name, { ids: missed.gone, generation: row.generation })
+    await freeWithheld(tx, row.name, { but: missed.withheld })
+    await tellWithheld(tx, row.name, { itemIds: missed.withheld, because: WITHHELD })
+  } else if (row.isEnumerating) await deleteUnlisted(tx, row.name, row.generation)
   await setFolderPair(tx, row.name, {
     link: end.link,
     heardAt: end.atMs,

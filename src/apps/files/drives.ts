@@ -5,12 +5,11 @@
 import { sleep, systemClock } from '../../base/clock.ts'
 import { asTidemarkError, UsageError } from '../../base/errors.ts'
 import { createHttpExchange } from '../../base/http-exchange.ts'
-import { shellWord } from '../../base/wording.ts'
 import type { Drive, DriveItem, OneDriveClient } from '../../cloud/onedrive/client.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import { openOneDriveClient } from './open-folder-pairs.ts'
 import type { FilesRuntime } from './runtime.ts'
-import { isWithheld } from './shared-folder.ts'
+import { isWithheld, sharedCommand } from './shared-folder.ts'
 import type { FolderPairRow } from './store/contract.ts'
 
 export type AvailableDrive = {
@@ -60,10 +59,6 @@ async function drivesOf(client: OneDriveClient, { name, settings }: Account): Pr
   const libraries = await librariesOf(client)
   const shared = await sharedFolders(client)
   return { drives: [...own, ...libraries, ...shared], hint: LINK_HINT }
-}
-
-function sharedCommand(account: string): string {
-  return `tidemark account add onedrive --shared --user ${shellWord(account)}`
 }
 
 /** A site that was left or closed to this person hides no other, and personal accounts have none. */
@@ -124,16 +119,26 @@ export async function chosenTop(
   if (wanted === undefined) return driveTop(client, await client.drive())
   const text = wanted.trim()
   const ids = SHARED_ID.exec(text)
-  if (!ids && !/^https?:\/\//i.test(text)) return namedTop(client, account, text)
+  if (!ids && !LINK.test(text)) return namedTop(client, account, text)
   if (account.settings.access !== 'shared') {
     throw new UsageError(`The account ${account.name} may not see what others share.`, {
       code: 'scope-missing',
       hint: `Connect it again for that: ${sharedCommand(account.name)}`,
     })
   }
+  // Until it is chosen for good nothing is changed in OneDrive either.
   return sharedTop(client, ids ? { driveId: ids[1]!, itemId: ids[2]! } : { link: text })
 }
 
+/** The account may come to what a link leads to from now on; false where it is chosen in another way. */
+export async function redeemLink(client: OneDriveClient, wanted: string | undefined): Promise<boolean> {
+  const link = wanted?.trim() ?? ''
+  if (!LINK.test(link)) return false
+  await client.linkedItem(link, { redeem: true })
+  return true
+}
+
+const LINK = /^https?:\/\//i
 const SHARED_ID = /^([^:/]+):([^:/]+)$/
 
 async function driveTop(

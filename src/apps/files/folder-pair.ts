@@ -74,6 +74,8 @@ export type FolderPair = {
   rootItemId: string
   /** Who shares it, where the top is a folder of somebody else. */
   sharedBy?: string | undefined
+  /** Whether the account has the permission for what others share, as of now. */
+  maySeeShared?: (() => Promise<boolean>) | undefined
   /** The folder, absolute. */
   root: string
   markerId: string

@@ -12,6 +12,7 @@
 import { type Clock, sleep } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
 import { reclaimFromDead } from '../../engine/observe/engines.ts'
+import { REMOVAL } from '../../ledger/control.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { streamOf } from './folder-pair.ts'
@@ -34,7 +35,7 @@ export async function removeFolderPair(
   clock: Clock,
 ): Promise<{ unmarked?: unknown }> {
   const stream = streamOf(name)
-  const wasPaused = !(await ledger.pause('stream', stream, 'the folder is being removed', 'folder-removal'))
+  const wasPaused = !(await ledger.pause('stream', stream, 'the folder is being removed', REMOVAL))
   try {
     for (const schedule of [deltaSchedule(name), lookSchedule(name)]) await ledger.dropSchedule(schedule)
     await stopAll({ ledger, engine }, stream, clock)

@@ -15,6 +15,7 @@ import { type FilesSettings, type FolderPairs, streamOf } from './folder-pair.ts
 import { type FileKinds, fileKinds } from './jobs.ts'
 import { fileBudgets, openFolderPairs } from './open-folder-pairs.ts'
 import { PlanRequests } from './plan-requests.ts'
+import { pauseShare } from './shared-folder.ts'
 import { FileStore } from './store/file-store.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
 
@@ -74,8 +75,7 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
     store,
     ledger,
     kindOf: acting.kindOf,
-    pauseShare: async ({ stream }, { message, code }) =>
-      input.engine()?.pause('stream', stream, message, code),
+    pauseShare: (pair, error) => pauseShare({ engine: input.engine(), store }, pair, error),
   })
   const kinds = { ...acting, ...looking }
   return {

@@ -9,11 +9,12 @@
  * - held-delete, held-overwrite: until somebody says yes to it
  * - held-name: until the deletion of what has its name on the other side is not held any more
  * - undecided: a conflict, until somebody decides
+ * - withheld: somebody shares the folder, and this in it not any more
  * - folder-left, content-left, other-left: because of another node, which has the reason
  */
 export type LeftCode =
   | ('left-out' | 'in-exchange' | 'downloads-only' | 'uploads-only')
-  | ('held-delete' | 'held-overwrite' | 'held-name' | 'undecided')
+  | ('held-delete' | 'held-overwrite' | 'held-name' | 'undecided' | 'withheld')
   | ('folder-left' | 'content-left' | 'other-left')
 
 export type Reason = { code?: LeftCode | undefined; because: string }

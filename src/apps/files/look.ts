@@ -81,8 +81,8 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
 }
 
 /**
- * Since the last whole look, other things take part, or another folder with the same marker has come (a copy out of a
- * backup). What is missing then may have been deleted while it took no part, or never have been in that copy: it is no
+ * Since the last whole look, other things take part, a shared folder was not shared for a while, or another folder with
+ * the same marker has come (a copy out of a backup). What is missing then may have been deleted while it took no part, or never have been in that copy: it is no
  * proof that somebody wants it deleted in OneDrive, so it comes back from there. And what is other in that folder may
  * be older, so it is no edit. A look at some folders would not see all of it, and becomes a whole one.
  */

@@ -10,7 +10,7 @@ import { parsedJson } from '../../engine/observe/job-texts.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import { actionPayload } from './action.ts'
-import { chosenTop, liesIn, type RemoteTop, withClient } from './drives.ts'
+import { chosenTop, liesIn, type RemoteTop, redeemLink, withClient } from './drives.ts'
 import { type FolderPairSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import { machineId } from './index.ts'
 import { createRoot, openRoot } from './local/root.ts'
@@ -49,7 +49,7 @@ const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,59}$/u
 const MARKER = 'root.json'
 
 export async function addFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<AddedFolderPair> {
-  const draft = await draftFolderPair(runtime, input)
+  const draft = await draftOf(runtime, input, { isKept: true })
   const markerId = runtime.newId()
   const { name, account, driveId, driveType, rootItemId, sharedBy, settings } = draft
   const { tail_at: planned } = await runtime.ledger.stream(streamOf(name))
@@ -91,14 +91,22 @@ async function localIdsIn(ledger: Opened['ledger'], stream: string): Promise<num
 const NODE_OF = actionPayload.pick({ node: true })
 
 /** The same without writing anything: every refusal comes before the folder is touched. */
-export async function draftFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<FolderPairDraft> {
+export function draftFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<FolderPairDraft> {
+  return draftOf(runtime, input, { isKept: false })
+}
+
+async function draftOf(
+  runtime: Opened,
+  input: NewFolderPairInput,
+  { isKept }: { isKept: boolean },
+): Promise<FolderPairDraft> {
   const account = await findAccount(runtime, input.account)
   const settings = settingsFor(account, input.settings ?? {})
   const root = absoluteRoot(input.root)
   await refuseOverlap(runtime, root)
   refuseMarked(root)
   const name = await nameFor(runtime, input.name, root)
-  const top = await askTop(runtime, account, input.drive)
+  const top = await askTop(runtime, account, { wanted: input.drive, isKept })
   const given = { name, account: account.name, ...top, root, entries: entriesIn(root) }
   if (!top.isReadOnly || settings.mode === 'download-only') return { ...given, settings }
   if (settings.mode === 'upload-only') {
@@ -179,27 +187,36 @@ export async function findAccount(
   })
 }
 
-async function askTop(runtime: Opened, account: Account, wanted: string | undefined): Promise<RemoteTop> {
+async function askTop(
+  runtime: Opened,
+  account: Account,
+  { wanted, isKept }: { wanted: string | undefined; isKept: boolean },
+): Promise<RemoteTop> {
   return withClient(runtime, account, async (client) => {
-    const top = await chosenTop(client, account, wanted)
-    await refuseTwice(runtime, client, { account, top })
-    return top
+    const ask = async (): Promise<RemoteTop> => {
+      const top = await chosenTop(client, account, wanted)
+      await refuseTwice(runtime, client, top)
+      return top
+    }
+    const top = await ask()
+    // A link says what may be done with its folder, and where that lies, once it is redeemed.
+    return isKept && (await redeemLink(client, wanted)) ? ask() : top
   })
 }
 
 /** Two copies here of what somebody shares would be brought to each other by way of OneDrive, with every conflict twice. */
-async function refuseTwice(
-  { files }: Opened,
-  client: OneDriveClient,
-  { account, top }: { account: Account; top: RemoteTop },
-): Promise<void> {
+async function refuseTwice({ files }: Opened, client: OneDriveClient, top: RemoteTop): Promise<void> {
   const here = machineId()
   for (const row of await files.store.folderPairs()) {
-    const isOther = row.machine !== here || row.account !== account.name || row.driveId !== top.driveId
+    // Whichever account it is kept with: one may share with the other.
+    const isOther = row.machine !== here || row.driveId !== top.driveId
     if (isOther || (row.sharedBy === null && top.sharedBy === null)) continue
     const [own, theirs] = [top.rootItemId, row.rootItemId]
-    const isBelow = await liesIn(client, top.driveId, { itemId: own, folderId: theirs })
-    const isAbove = await liesIn(client, top.driveId, { itemId: theirs, folderId: own })
+    const { driveId } = top
+    const isBelow =
+      row.sharedBy === null || (await liesIn(client, driveId, { itemId: own, folderId: theirs }))
+    const isAbove =
+      top.sharedBy === null || (await liesIn(client, driveId, { itemId: theirs, folderId: own }))
     if (!isBelow && !isAbove) continue
     const lies = own === theirs ? 'is' : isBelow ? 'lies in' : 'has in it'
     throw new UsageError(`That folder ${lies} the one with which ${row.root} is kept in step already.`, {

@@ -174,6 +174,7 @@ async function openFolderPair(
     isBusiness: row.driveType !== 'personal',
     rootItemId: row.rootItemId,
     sharedBy: row.sharedBy ?? undefined,
+    maySeeShared: async () => (await input.accounts.find(SERVICE, row.account))?.settings.access === 'shared',
     root: row.root,
     markerId: row.markerId,
     settings,

@@ -3,8 +3,16 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { connectCommand } from '../../app/accounts/connecting.ts'
+import { oneDriveService } from '../../cloud/onedrive/account.ts'
+import { createEngine } from '../../engine/engine.ts'
+import { openLedger } from '../../ledger/open.ts'
 import type { SimDrive } from '../../sim/onedrive/sim-drive.ts'
+import { type Fate, judgeMissed, type Missed } from './absence.ts'
 import { ANN, FilesHome } from './cli/files.suite.ts'
+import type { FolderPairs } from './folder-pair.ts'
+import { resumeShares } from './shared-folder.ts'
+import { FileStore } from './store/file-store.ts'
 
 const BEN = 'ben@example.com'
 /** At work: its drive tells no changes of a single folder. */
@@ -82,7 +90,8 @@ for (const [kind, owner] of [
       of(owner).device.write('Projects/deep/note.txt', 'edited by the owner')
       of(owner).device.delete('Projects/many/3.txt')
       of(owner).device.move('Projects/many/4.txt', 'Projects/deep/four.txt')
-      of(owner).device.move('Projects/plan.txt', 'taken out.txt')
+      // On a drive of work that is refused from then on, and so not told from what is withheld: see below.
+      if (owner === BEN) of(owner).device.move('Projects/plan.txt', 'taken out.txt')
       of(owner).device.write('private.txt', 'still mine')
       writeFileSync(join(folder, 'many/5.txt'), 'edited by the guest')
       rmSync(join(folder, 'many/6.txt'))
@@ -91,13 +100,13 @@ for (const [kind, owner] of [
       await synced(folder)
       assert.equal(read(folder, 'deep/note.txt'), 'edited by the owner')
       assert.equal(read(folder, 'deep/four.txt'), 'number 4')
-      for (const gone of ['many/3.txt', 'many/4.txt', 'plan.txt'])
+      for (const gone of ['many/3.txt', 'many/4.txt', ...(owner === BEN ? ['plan.txt'] : [])])
         assert.ok(!existsSync(join(folder, gone)), gone)
       const there = of(owner).device
       assert.equal(there.read('Projects/many/5.txt')?.toString(), 'edited by the guest')
       assert.ok(!there.has('Projects/many/6.txt'))
       assert.equal(there.item('Projects/new/below/big.bin').content?.size, 5 * 1024 * 1024)
-      assert.equal(there.read('taken out.txt')?.toString(), 'the plan', 'what left the folder stays there')
+      if (owner === BEN) assert.equal(there.read('taken out.txt')?.toString(), 'the plan', 'it stays there')
       const { code, stdout } = await world.run('files', 'verify', folder, '--deep')
       assert.equal(code, 0, stdout)
       const put = await world.run('files', 'put', join(folder, 'mine.txt'), 'deep/put.txt')
@@ -110,10 +119,12 @@ for (const [kind, owner] of [
       const before = readdirSync(folder, { recursive: true }).filter((path) => !String(path).startsWith('.'))
       of(owner).unshare('Projects', ANN)
       writeFileSync(join(folder, 'while it was gone.txt'), 'kept')
+      rmSync(join(folder, 'many/7.txt'))
       const { code, stderr } = await world.run('files', 'sync', folder)
       assert.equal(code, 1, stderr)
       assert.match(stderr, /has deleted this folder, or does not share it with you any more/)
-      for (const path of before) assert.ok(existsSync(join(folder, String(path))), String(path))
+      for (const path of before.filter((path) => path !== 'many/7.txt'))
+        assert.ok(existsSync(join(folder, String(path))), String(path))
       const status = await statusOf(folder)
       assert.equal(status.state, 'needs you')
       assert.match(status.text, /All files here stay as they are/)
@@ -122,10 +133,30 @@ for (const [kind, owner] of [
       assert.equal(again.code, 1, 'it does not lie the second time either')
       assert.match(again.stderr, /does not share it/)
 
+      rmSync(join(folder, 'many/8.txt'))
       of(owner).share('Projects', ANN)
       await synced(folder)
       assert.equal(of(owner).device.read('Projects/while it was gone.txt')?.toString(), 'kept')
+      for (const number of [7, 8]) {
+        assert.ok(of(owner).device.has(`Projects/many/${number}.txt`), 'not deleted there')
+        assert.equal(read(folder, `many/${number}.txt`), `number ${number}`, 'it came back')
+      }
       assert.equal((await statusOf(folder)).state, 'in step')
+    })
+
+    test('that waits to be shared again waits for the user, too, once he pauses it', async () => {
+      const folder = join(world.place, `shared-${folders}`)
+      of(owner).unshare('Projects', ANN)
+      await world.run('files', 'sync', folder)
+      assert.match((await world.run('files', 'pause', folder)).stdout, /is paused\./)
+      of(owner).share('Projects', ANN)
+      writeFileSync(join(folder, 'during the pause.txt'), 'kept')
+      await world.run('files', 'sync', folder)
+      assert.equal((await statusOf(folder)).state, 'paused')
+      assert.ok(!of(owner).device.has('Projects/during the pause.txt'))
+      await world.run('files', 'resume', folder)
+      await synced(folder)
+      assert.ok(of(owner).device.has('Projects/during the pause.txt'))
     })
 
     test('whose owner deletes it as a whole takes nothing away here', async () => {
@@ -188,6 +219,177 @@ describe('what is not there any more', () => {
     assert.deepEqual(trashOf(folder), [])
     assert.equal(world.sim.log.bytesOf('graph.download').sent, fetched, 'it was moved, and not fetched again')
   })
+})
+
+describe('what a listing does not meet', () => {
+  before(open)
+  after(() => world.close())
+
+  /** Does something as soon as the folder or file is asked for the first time. */
+  async function meanwhile(owner: string, id: string, run: () => void, sync: () => Promise<unknown>) {
+    const { state } = of(owner)
+    const get = state.get.bind(state)
+    let times = 0
+    state.get = (wanted) => {
+      if (wanted === id && times++ === 0) run()
+      return get(wanted)
+    }
+    await sync()
+    state.get = get
+    assert.ok(times > 0)
+  }
+
+  test('because it went into a folder that was made meanwhile, or left one that was deleted then, stays', async () => {
+    const { device } = of(CAT)
+    for (const path of ['a/a.txt', 'b/b.txt', 'b/F/x.txt', 'b/G/y.txt', 'b/G/z.txt'])
+      device.write(`Listed/${path}`, path)
+    of(CAT).share('Listed', ANN)
+    const folder = newFolder()
+    await synced(folder, '--drive', 'Listed (cat)')
+    const fetched = world.sim.log.bytesOf('graph.download').sent
+    const run = (): void => {
+      device.move('Listed/b/F/x.txt', 'Listed/a/x.txt')
+      device.delete('Listed/b/F')
+      device.mkdir('Listed/New')
+      device.move('Listed/b/G', 'Listed/New/G')
+    }
+    await meanwhile(CAT, device.item('Listed/b').id, run, () => synced(folder))
+    assert.deepEqual(trashOf(folder), [])
+    assert.equal(read(folder, 'a/x.txt'), 'b/F/x.txt')
+    assert.equal(read(folder, 'New/G/y.txt'), 'b/G/y.txt')
+    assert.ok(!existsSync(join(folder, 'b/F')))
+    assert.equal(world.sim.log.bytesOf('graph.download').sent, fetched, 'moved, and not fetched again')
+    await remove(folder)
+  })
+
+  test('is not deleted where the folder is withdrawn while it is looked for', async () => {
+    of(BEN).setQuirks({ folderDelta: false })
+    of(BEN).share('Projects', ANN)
+    const folder = newFolder()
+    await synced(folder, '--drive', 'Projects (ben)')
+    const { id } = of(BEN).device.item('Projects/many/1.txt')
+    of(BEN).device.delete('Projects/many/1.txt')
+    const run = (): void => of(BEN).unshare('Projects', ANN)
+    await meanwhile(BEN, id, run, () => world.run('files', 'sync', folder))
+    assert.equal(read(folder, 'many/1.txt'), 'number 1')
+    assert.equal((await statusOf(folder)).state, 'needs you')
+    of(BEN).share('Projects', ANN)
+    await synced(folder)
+    assert.ok(!existsSync(join(folder, 'many/1.txt')))
+    await remove(folder)
+  })
+
+  test('is deleted as far as it was looked for, a folder only with all that was in it', async () => {
+    const tree: Record<string, string[]> = {
+      '': ['F', 'G', 'H'],
+      F: ['F/1', 'F/2', 'F/3'],
+      G: ['G/1'],
+      H: ['H/1'],
+    }
+    const fates: Record<string, Fate> = { 'G/1': 'inside', H: 'withheld' }
+    const judged = (looksMax: number): Promise<Missed> =>
+      judgeMissed(
+        {
+          missed: async (within = '', limit) => (tree[within] ?? []).slice(0, limit),
+          fate: async (id) => fates[id] ?? 'gone',
+        },
+        { looksMax, signal: new AbortController().signal, isHasty: false },
+      )
+    const all = await judged(100)
+    assert.deepEqual([all.gone, all.withheld], [['F/1', 'F/2', 'F/3', 'F'], ['H']])
+    assert.deepEqual([all.isMoving, all.isCut], [true, false])
+    const some = await judged(5)
+    assert.deepEqual([some.gone, some.isCut], [['F/1', 'F/2'], true])
+    assert.deepEqual((await judged(2)).gone, [])
+  })
+})
+
+for (const folderDelta of [true, false]) {
+  test(`one folder in it that is withheld stays, and is told, where a drive of work ${folderDelta ? 'calls it deleted' : 'lists it no more'}`, async () => {
+    await open()
+    try {
+      of(CAT).setQuirks({ folderDelta })
+      of(CAT).share('Projects', ANN)
+      const folder = newFolder()
+      await synced(folder, '--drive', 'Projects (cat)')
+      of(CAT).unshare('Projects/many', ANN)
+      of(CAT).device.delete('Projects/deep/note.txt')
+      of(CAT).device.write('Projects/plan.txt', 'news')
+      const { code, stderr } = await world.run('files', 'sync', folder)
+      assert.equal(code, 3, stderr)
+      assert.match(stderr, /1 left alone: it is not shared with you any more, and stays here as it is/)
+      assert.equal(read(folder, 'many/7.txt'), 'number 7')
+      assert.equal(read(folder, 'plan.txt'), 'news', 'the rest goes on')
+      assert.deepEqual(trashOf(folder).sort(), ['note.txt', 'plan.txt'], 'what is deleted is deleted')
+      assert.equal((await world.run('files', 'sync', folder)).code, 3, 'it is told until it is given again')
+      of(CAT).share('Projects/many', ANN)
+      await synced(folder)
+      assert.equal((await statusOf(folder)).text, 'In step.')
+      assert.equal(read(folder, 'many/7.txt'), 'number 7')
+    } finally {
+      await world.close()
+    }
+  })
+}
+
+describe('the permission of the account', () => {
+  before(open)
+  after(() => world.close())
+
+  async function connectAs(access: 'readwrite' | 'shared'): Promise<void> {
+    await world.connect(ANN, access)
+    const settings = JSON.stringify({ access })
+    await world.inLedger((tx) => tx.run(`UPDATE accounts SET settings = ? WHERE name = ?`, [settings, ANN]))
+  }
+
+  test('is named where it is the cause, with the command that brings it back', async () => {
+    of(BEN).share('Projects', ANN)
+    const folder = newFolder()
+    await synced(folder, '--drive', 'Projects (ben)')
+    await connectAs('readwrite')
+    const { code, stderr } = await world.run('files', 'sync', folder)
+    assert.equal(code, 1, stderr)
+    assert.match(stderr, /the account ann@example\.com may not see what others share any more/)
+    assert.match(
+      (await world.run('files', 'sync', folder)).stderr,
+      /account add onedrive --shared --user ann@/,
+    )
+    assert.equal(read(folder, 'plan.txt'), 'the plan')
+    await connectAs('shared')
+    await synced(folder)
+  })
+
+  test('is kept by the command that connects an account again', () => {
+    for (const [access, flag] of [
+      ['shared', ' --shared'],
+      ['readonly', ' --read-only'],
+      ['readwrite', ''],
+    ] as const) {
+      const account = { service: 'onedrive', name: ANN, settings: { access } }
+      const command = connectCommand(account, { service: oneDriveService })
+      assert.equal(command, `tidemark account add onedrive${flag} --user ${ANN}`)
+    }
+  })
+})
+
+test('a folder that cannot be asked for keeps no other from going on', async () => {
+  const ledger = await openLedger(':memory:')
+  const engine = await createEngine({ ledger, jobs: [] })
+  try {
+    const store = await FileStore.open(ledger)
+    const get = async (name: string): Promise<unknown> => {
+      if (name === 'a') throw new Error('no connection')
+      return { name, client: { root: async () => undefined } }
+    }
+    const files = { store, pairs: { get } as unknown as FolderPairs }
+    for (const name of ['a', 'b']) await engine.pause('stream', `files:${name}`, 'gone', 'share-gone')
+    await assert.rejects(resumeShares({ engine, ledger, files }, ['a', 'b']), /no connection/)
+    const left = (await ledger.pauses()).map(({ target }) => target)
+    assert.deepEqual(left, ['files:a'])
+  } finally {
+    await engine.stop()
+    await ledger.close()
+  }
 })
 
 /** Files in the trash of a folder. */
@@ -286,6 +488,9 @@ describe('choosing', () => {
     })
     const { link } = (await made.json()) as { link: { webUrl: string } }
     const folder = newFolder()
+    const dry = await world.run('files', 'sync', folder, '--drive', link.webUrl, '--dry-run')
+    assert.match(dry.stderr, /cannot be looked at before the link is redeemed/)
+    assert.ok(!of(CAT).shares.some((share) => share.item === item), 'and nothing was redeemed')
     await synced(folder, '--drive', link.webUrl)
     assert.equal(read(folder, 'note.txt'), 'a note')
     of(ANN).setQuirks({ sharedWithMeEnded: false, shortcutsHidden: false })
@@ -308,6 +513,19 @@ describe('choosing', () => {
     assert.equal(code, 2)
     assert.match(stderr, /has in it/)
     await remove(inner)
+  })
+
+  test('what another account here has in its own drive is refused', async () => {
+    await world.connect(BEN)
+    const folder = newFolder()
+    await synced(folder, '--account', BEN)
+    of(BEN).share('Projects', ANN)
+    const args = [newFolder(), '--account', ANN, '--drive', 'Projects (ben)']
+    const { code, stderr } = await world.run('files', 'sync', ...args)
+    assert.equal(code, 2, stderr)
+    assert.match(stderr, /lies in the one with which .* is kept in step already/)
+    await remove(folder)
+    await world.run('account', 'remove', `onedrive:${BEN}`, '--yes')
   })
 
   test('what is no folder, not shared, or of the own drive is refused before anything is written', async () => {

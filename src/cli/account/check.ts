@@ -88,11 +88,11 @@ async function ask(
   checked.warnings.push(...checked.look.concerns)
 }
 
-function noAccess({ needs }: AccountService, account: Account): Concern {
+function noAccess(service: AccountService, account: Account): Concern {
   return {
     code: 'scope-missing',
-    text: `It was not given ${needs}.`,
-    hint: `Connect it again: ${connectCommand(account)}`,
+    text: `It was not given ${service.needs}.`,
+    hint: `Connect it again: ${connectCommand(account, { service })}`,
   }
 }
 

@@ -61,11 +61,11 @@ function signInFinding(
   }
 }
 
-function noAccessFinding({ needs }: AccountService, account: Account): Finding {
+function noAccessFinding(service: AccountService, account: Account): Finding {
   return {
     level: 'problem',
-    text: `${account.name}: ${needs} is missing`,
-    hint: `Connect it again and allow what is asked for: ${connectCommand(account)}`,
+    text: `${account.name}: ${service.needs} is missing`,
+    hint: `Connect it again and allow what is asked for: ${connectCommand(account, { service })}`,
   }
 }
 
@@ -80,7 +80,7 @@ function clientFindings(
     {
       level: 'warning',
       text: `${account.name} was connected with another OAuth client than ${configured.key} names`,
-      hint: `It goes on with the old one. To change over: ${connectCommand(account)}`,
+      hint: `It goes on with the old one. To change over: ${connectCommand(account, { service })}`,
     },
   ]
 }

@@ -41,7 +41,7 @@ export const ONEDRIVE_SCOPES: Record<OneDriveAccess, readonly string[]> = {
 const CLIENT_HINT =
   'Check client_id in the configuration: it must be that of an app registration for "Mobile and desktop applications", for accounts of the kind that you sign in with.'
 const RECONNECT_HINT =
-  'Connect the account again with: tidemark account add onedrive. A sign-in ends when the password changes, when access is withdrawn, or after 90 days without use.'
+  'Connect the account again with: tidemark account add onedrive, and with --shared or --read-only where it had that (tidemark account list tells). A sign-in ends when the password changes, when access is withdrawn, or after 90 days without use.'
 
 /** What can be done about errors of Microsoft's sign-in. */
 const HINTS = {

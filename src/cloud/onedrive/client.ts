@@ -193,10 +193,11 @@ export class OneDriveClient {
     return found.flatMap(({ target }) => target ?? [])
   }
 
-  /** What a sharing link leads to; from now on the account may come to it by its ids. */
-  linkedItem(link: string, options: CallOptions = {}): Promise<SharedItem> {
+  /** What a sharing link leads to. With `redeem` the account may come to it by its ids from now on, for good. */
+  linkedItem(link: string, options: CallOptions & { redeem?: boolean } = {}): Promise<SharedItem> {
     const path = `/shares/u!${Buffer.from(link).toString('base64url')}/driveItem`
-    const call: Call = { ...get(path), headers: { prefer: 'redeemSharingLink' } }
+    const prefer = options.redeem ? 'redeemSharingLink' : 'redeemSharingLinkIfNecessary'
+    const call: Call = { ...get(path), headers: { prefer } }
     return this.#calls.json('shares.get', call, { schema: sharedItemSchema, what: 'the item' }, options)
   }
 

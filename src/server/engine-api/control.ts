@@ -5,7 +5,7 @@ import { notFound, ProblemError } from '../../app/problem.ts'
 import { route } from '../../app/route.ts'
 import { already, done, doneSchema } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
-import type { PauseRow, PauseScope } from '../../ledger/control.ts'
+import { isAutomatic, type PauseRow, type PauseScope } from '../../ledger/control.ts'
 
 const REASON_DEFAULT = 'paused by hand'
 
@@ -30,10 +30,11 @@ const pause = route('POST /api/pause', {
   handle: async ({ body }, services) => {
     const wanted = scopeOf(body)
     const before = await pauseOf(services, wanted)
-    if (before) {
+    // One that ends by itself gives way to this one.
+    if (before && !isAutomatic(before.code)) {
       return already(`${subject(wanted)} is paused already: ${before.reason}`)
     }
-    await checkKnown(services, wanted)
+    if (!before) await checkKnown(services, wanted)
     await services.engine.pause(wanted.scope, wanted.target, body.reason || REASON_DEFAULT)
     return done(`${subject(wanted)} is paused.`)
   },

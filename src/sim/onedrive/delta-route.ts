@@ -15,7 +15,7 @@ import {
   show,
   unsupported,
 } from './route.ts'
-import { sharesOf } from './shares.ts'
+import { isGiven, sharesOf } from './shares.ts'
 
 export const deltaRoutes: GraphRoutes = {
   'GET item/delta': {
@@ -58,7 +58,10 @@ function deltaOf(context: GraphContext): SimAnswer {
   if (plan?.emptyPage) return jsonAnswer({ value: [], '@odata.nextLink': nextLink(context, cursor) })
   const rowsMax = pageSize(call.query, { byDefault: PAGE_ROWS, max: PAGE_ROWS_MAX })
   const page = drive.delta({ cursor, rowsMax, ...within, ...(untilMs === undefined ? {} : { untilMs }) })
-  const rows = page.rows.filter(({ item }) => isShortcutShown(context, item))
+  const rows = page.rows
+    .filter(({ item }) => isShortcutShown(context, item))
+    // What is not this guest's any more is deleted for him, as is what left the folder.
+    .map((row) => (row.isDeleted || isGiven(context.guest, row.item) ? row : { ...row, isDeleted: true }))
   const value = arranged(rows, sim.quirks).map(({ item, isDeleted, isStale = false }) =>
     Object.assign(show(context, item, { isDelta: true, isRow: true, isDeleted, isStale }), more),
   )

@@ -319,6 +319,11 @@ export class Drive {
     for (const one of subtree(item)) if (one !== item) this.#log.note(one, this.#now())
   }
 
+  /** Who may come to it is news as well. */
+  noteShared(item: Item): void {
+    for (const one of subtree(item)) if (one.parent) this.#log.note(one, this.#now())
+  }
+
   #keepVersion(item: Item): void {
     item.versions.push({ id: versionId(item), content: item.content!, modifiedMs: item.modifiedMs })
     item.version += 1

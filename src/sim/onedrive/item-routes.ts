@@ -23,7 +23,7 @@ import {
   noContent,
   timesOf,
 } from './route.ts'
-import { checkGuest } from './shares.ts'
+import { checkGuest, isGiven } from './shares.ts'
 
 export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
   return {
@@ -58,7 +58,9 @@ function listChildren(context: GraphContext): SimAnswer {
   const order = orderOf(call.query)
   const isWanted = filterOf(call.query, drive)
   if (!folder.children) return jsonAnswer({ value: [] })
-  const shown = sortedChildren(folder).filter((item) => isWanted(item) && isShortcutShown(context, item))
+  const shown = sortedChildren(folder).filter(
+    (item) => isWanted(item) && isShortcutShown(context, item) && isGiven(context.guest, item),
+  )
   return pageOf(context, shown, {
     order,
     row: (item) => showExpanded(context, item, { isRow: true }),

@@ -18,9 +18,19 @@ export function guestOf(
   return { account, shares: owner.shares.filter((share) => share.account === account), need }
 }
 
-/** What lets this guest come to an item, by itself or by a folder above it. */
+/** What lets this guest come to an item, by itself or by a folder above it, unless the nearest of them was withdrawn. */
 export function sharesOf({ shares }: Pick<Guest, 'shares'>, item: Item): Share[] {
-  return shares.filter((share) => share.role !== 'none' && isWithin(item, share.item))
+  const given = shares.filter((share) => isWithin(item, share.item))
+  for (let at: Item | undefined = item; at; at = at.parent) {
+    const nearest = given.find((share) => share.item === at)
+    if (nearest) return nearest.role === 'none' ? [] : given.filter(({ role }) => role !== 'none')
+  }
+  return []
+}
+
+/** Whether a listing of what is around it names it to whoever asks. */
+export function isGiven(guest: Guest | undefined, item: Item): boolean {
+  return guest === undefined || sharesOf(guest, item).length > 0
 }
 
 /** What is not shared does not exist on Personal, and is forbidden on Business. */

@@ -82,7 +82,7 @@ export function linkedItem(
       const link = links.get(item)?.find((one) => one.id === id)
       if (!link) continue
       const role = TYPES[link.type] === 'write' ? 'write' : 'read'
-      const isRedeemed = /redeemSharingLink/i.test(String(call.headers.prefer ?? ''))
+      const isRedeemed = /redeemSharingLink(?!IfNecessary)/i.test(String(call.headers.prefer ?? ''))
       if (isRedeemed && account !== sim.account) sim.letIn({ item, account, role })
       const address = { driveId: sim.id, item: undefined, action: '', argument: undefined }
       return itemAnswer({ sim, drive: sim.state, call, urls, plan: undefined, address }, item)

@@ -100,6 +100,7 @@ export class SimDrive {
     const there = this.shares.find(({ item, account }) => item === share.item && account === share.account)
     if (there) there.role = share.role
     else this.shares.push(share)
+    this.state.noteShared(share.item)
   }
 
   /** The owner has thought better of it. */

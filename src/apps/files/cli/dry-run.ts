@@ -17,6 +17,7 @@ import { machineId } from '../index.ts'
 import { DiskThreads } from '../local/threads.ts'
 import type { FolderPairDraft } from '../new-folder.ts'
 import { openOneDriveClient, readIgnoreFile } from '../open-folder-pairs.ts'
+import { checkTop, isShareGone } from '../shared-folder.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import type { NewFolderPair } from '../store/file-store.ts'
 import type { OpenedFiles } from './context.ts'
@@ -46,7 +47,9 @@ export async function dryRunFolders(
     for (const { name } of rows) wanted.push({ pair: await chosenFor(opened, name, options) })
     if (draft) {
       noteMerge(context, draft)
-      wanted.push(await drafted(opened, draft, exchange))
+      const made = await drafted(opened, draft, exchange)
+      await checkTop(made.pair, stop).catch(refuseUnredeemed)
+      wanted.push(made)
     }
     for (const one of wanted) {
       print(context, await inScratch(opened, { ...one, disk, signal: stop }), one.pair.root)
@@ -77,6 +80,16 @@ async function chosenFor(
     })
   }
   return { ...pair, settings }
+}
+
+/** To look at what a link leads to, it must be redeemed, which holds for good. */
+function refuseUnredeemed(thrown: unknown): never {
+  if (!isShareGone(thrown)) throw thrown
+  throw new UsageError('What this link leads to cannot be looked at before the link is redeemed.', {
+    code: 'link-unredeemed',
+    hint: 'Open the link in a browser with this account, or leave --dry-run out: nothing was changed.',
+    cause: thrown,
+  })
 }
 
 async function drafted(

@@ -75,7 +75,8 @@ function rootTrouble(row: FolderPairRow): string | undefined {
   }
 }
 
-const GONE_HINT = 'All files here stay as they are. It goes on by itself when the folder is shared again.'
+const GONE_HINT =
+  'All files here stay as they are. It goes on by itself when the folder is shared again, and the account may see it.'
 
 type Store = {
   reported(pair: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']>

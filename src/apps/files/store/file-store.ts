@@ -128,7 +128,10 @@ export class FileStore {
     return this.#read((tx) => remoteRows(tx, pair, itemIds))
   }
 
-  unlisted(pair: string, of: { generation: number; limit: number }): Promise<string[]> {
+  unlisted(
+    pair: string,
+    of: { generation: number; limit: number; within?: string | undefined },
+  ): Promise<string[]> {
     return this.#read((tx) => unlisted(tx, pair, of))
   }
 

@@ -5,11 +5,15 @@
 import { UsageError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { type FolderPairSettings, UNKNOWN } from '../folder-pair.ts'
+import { itemNode } from '../trees.ts'
 import type { FolderPairRow } from './contract.ts'
 import { setFolderPair } from './file-store.ts'
+import { openNodes } from './open-nodes.ts'
 
 /** In front of the key of the last whole look: the settings are others since. */
 const CHANGED = '!'
+/** In front of all: what is missing since is no proof of anything. It makes the key one that no filter has. */
+const DOUBTED = '?'
 
 /**
  * Other settings. What was left alone is decided anew with the next look at the whole folder; with which filter the
@@ -42,6 +46,28 @@ export async function mergeSettings<C extends { now: FolderPairSettings; isOther
   const changed = change(raw.settings)
   if (changed.isOther) await changeSettings(tx, { name, filterKey: raw.filter_key }, changed.now)
   return changed
+}
+
+/**
+ * Nobody can tell from now on why something is missing here: what is known to be missing comes back, and so does what
+ * the next look at the whole folder misses.
+ */
+export async function doubtMissing(tx: Tx, pair: string): Promise<void> {
+  await tx.run(
+    `UPDATE file_drives SET filter_key = ? || filter_key WHERE name = ? AND filter_key <> ''
+       AND substr(filter_key, 1, 1) <> ?`,
+    [DOUBTED, pair, DOUBTED],
+  )
+  const rows = await tx.all<{ item_id: string }>(
+    `DELETE FROM file_base WHERE drive = ? AND item_id IN (
+       SELECT item_id FROM file_local WHERE drive = ? AND is_missing = 1 AND item_id IS NOT NULL) RETURNING item_id`,
+    [pair, pair],
+  )
+  await openNodes(
+    tx,
+    pair,
+    rows.map((row) => itemNode(row.item_id)),
+  )
 }
 
 /** Of the filter of the last whole look; '' where there was none yet. */

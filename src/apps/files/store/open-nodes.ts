@@ -10,7 +10,7 @@
  */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Reason } from '../left-code.ts'
-import type { NodeKey } from '../trees.ts'
+import { itemNode, type NodeKey } from '../trees.ts'
 import { listParameter } from './rows.ts'
 
 export async function openNode(tx: Tx, pair: string, node: NodeKey): Promise<void> {
@@ -142,6 +142,35 @@ export async function freeFolder(
      WHERE drive = ? AND node = ? AND (waits_for = ? OR code IN ('downloads-only', 'uploads-only'))
        AND planned IS NULL`,
     [pair, until, node],
+  )
+}
+
+/** Tells that they are withheld. What is under way with them, or waits, finds out by itself. */
+export async function tellWithheld(
+  tx: Tx,
+  pair: string,
+  { itemIds, because }: { itemIds: readonly string[]; because: string },
+): Promise<void> {
+  for (const itemId of itemIds) {
+    await tx.run(
+      `INSERT INTO file_open(drive, node, version, because, code) VALUES (?, ?, 1, ?, 'withheld')
+       ON CONFLICT (drive, node) DO NOTHING`,
+      [pair, itemNode(itemId), because],
+    )
+  }
+}
+
+/** Those that are given again, or all but those that are not. */
+export async function freeWithheld(
+  tx: Tx,
+  pair: string,
+  which: { given: readonly string[] } | { but: readonly string[] },
+): Promise<void> {
+  const [how, ids] = 'given' in which ? ['IN', which.given] : ['NOT IN', which.but]
+  await tx.run(
+    `UPDATE file_open SET because = NULL, code = NULL
+     WHERE drive = ? AND code = 'withheld' AND node ${how} (${listParameter(tx)})`,
+    [pair, JSON.stringify(ids.map(itemNode))],
   )
 }
 

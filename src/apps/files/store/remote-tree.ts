@@ -211,18 +211,39 @@ export async function deleteUnlisted(tx: Tx, pair: string, generation: number): 
   return rows.length
 }
 
-/** What an enumeration has not named, without what is in folders that it has not named either. */
+/** The same of these alone: they were looked for, and are not there. What was met since stays. */
+export async function deleteMissed(
+  tx: Tx,
+  pair: string,
+  { ids, generation }: { ids: readonly string[]; generation: number },
+): Promise<void> {
+  const rows = await tx.all<{ item_id: string }>(
+    `UPDATE file_remote SET is_deleted = 1 WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL
+       AND item_id IN (${listParameter(tx)}) RETURNING item_id`,
+    [pair, generation, JSON.stringify(ids)],
+  )
+  await openNodes(
+    tx,
+    pair,
+    rows.map((row) => itemNode(row.item_id)),
+  )
+}
+
+/** What an enumeration has not named right in a folder; without `within`, in all folders that it has named. */
 export async function unlisted(
   tx: Tx,
   pair: string,
-  { generation, limit }: { generation: number; limit: number },
+  { generation, limit, within }: { generation: number; limit: number; within?: string | undefined },
 ): Promise<string[]> {
+  const place =
+    within !== undefined
+      ? 'parent_id = ?'
+      : `NOT EXISTS (SELECT 1 FROM file_remote above WHERE above.drive = missed.drive AND above.is_deleted = 0
+           AND above.item_id = missed.parent_id AND above.parent_id IS NOT NULL AND above.generation < ?)`
   const rows = await tx.all<{ item_id: string }>(
-    `SELECT item_id FROM file_remote missed WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM file_remote above WHERE above.drive = missed.drive
-         AND above.item_id = missed.parent_id AND above.parent_id IS NOT NULL AND above.generation < ?)
-     ORDER BY item_id LIMIT ?`,
-    [pair, generation, generation, limit],
+    `SELECT item_id FROM file_remote missed WHERE drive = ? AND is_deleted = 0 AND generation < ?
+       AND parent_id IS NOT NULL AND ${place} ORDER BY item_id LIMIT ?`,
+    [pair, generation, within ?? generation, limit],
   )
   return rows.map((row) => row.item_id)
 }

@@ -149,7 +149,7 @@ function PauseNote({ folder }: { folder: FolderView }) {
         <p>
           {folder.paused}.{' '}
           {isShareGone
-            ? 'All files here stay as they are. It goes on by itself when the folder is shared again.'
+            ? 'All files here stay as they are. It goes on by itself when the folder is shared again, and the account may see it.'
             : 'Changes on both sides are noted, and are looked at when it is resumed.'}
         </p>
       </div>

@@ -195,7 +195,7 @@ async function askTop(
   return withClient(runtime, account, async (client) => {
     const ask = async (): Promise<RemoteTop> => {
       const top = await chosenTop(client, account, wanted)
-      await refuseTwice(runtime, client, top)
+      await refuseTwice(runtime, client, { account, top })
       return top
     }
     const top = await ask()
@@ -205,18 +205,21 @@ async function askTop(
 }
 
 /** Two copies here of what somebody shares would be brought to each other by way of OneDrive, with every conflict twice. */
-async function refuseTwice({ files }: Opened, client: OneDriveClient, top: RemoteTop): Promise<void> {
+async function refuseTwice(
+  { files }: Opened,
+  client: OneDriveClient,
+  { account, top }: { account: Account; top: RemoteTop },
+): Promise<void> {
   const here = machineId()
   for (const row of await files.store.folderPairs()) {
-    // Whichever account it is kept with: one may share with the other.
     const isOther = row.machine !== here || row.driveId !== top.driveId
-    if (isOther || (row.sharedBy === null && top.sharedBy === null)) continue
+    const isOfDrive = row.sharedBy === null || top.sharedBy === null
+    // The owner and a guest may each have their copy with one Tidemark; two guests' would be the same twice.
+    const isAllowed = isOfDrive && (row.account !== account.name || row.sharedBy === top.sharedBy)
+    if (isOther || isAllowed) continue
     const [own, theirs] = [top.rootItemId, row.rootItemId]
-    const { driveId } = top
-    const isBelow =
-      row.sharedBy === null || (await liesIn(client, driveId, { itemId: own, folderId: theirs }))
-    const isAbove =
-      top.sharedBy === null || (await liesIn(client, driveId, { itemId: theirs, folderId: own }))
+    const isBelow = await liesIn(client, top.driveId, { itemId: own, folderId: theirs })
+    const isAbove = await liesIn(client, top.driveId, { itemId: theirs, folderId: own })
     if (!isBelow && !isAbove) continue
     const lies = own === theirs ? 'is' : isBelow ? 'lies in' : 'has in it'
     throw new UsageError(`That folder ${lies} the one with which ${row.root} is kept in step already.`, {

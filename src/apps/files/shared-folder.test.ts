@@ -515,17 +515,17 @@ describe('choosing', () => {
     await remove(inner)
   })
 
-  test('what another account here has in its own drive is refused', async () => {
-    await world.connect(BEN)
+  test('what another account here has of the same owner is refused', async () => {
+    await world.connect(CAT, 'shared')
+    for (const guest of [ANN, CAT]) of(BEN).share('Projects', guest)
     const folder = newFolder()
-    await synced(folder, '--account', BEN)
-    of(BEN).share('Projects', ANN)
+    await synced(folder, '--account', CAT, '--drive', 'Projects (ben)')
     const args = [newFolder(), '--account', ANN, '--drive', 'Projects (ben)']
     const { code, stderr } = await world.run('files', 'sync', ...args)
     assert.equal(code, 2, stderr)
-    assert.match(stderr, /lies in the one with which .* is kept in step already/)
+    assert.match(stderr, /is the one with which .* is kept in step already/)
     await remove(folder)
-    await world.run('account', 'remove', `onedrive:${BEN}`, '--yes')
+    await world.run('account', 'remove', `onedrive:${CAT}`, '--yes')
   })
 
   test('what is no folder, not shared, or of the own drive is refused before anything is written', async () => {

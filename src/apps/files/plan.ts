@@ -38,7 +38,14 @@ export type Plan = {
   /** Changes of rows alone, done with the plan's own commit. A node that they leave open is planned once more. */
   bookkeeping: { node: NodeKey; version: number; decision: Bookkeeping }[]
   /** Planned again when that node's action has ended. */
-  waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string; wasOpen?: boolean }[]
+  waiting: {
+    node: NodeKey
+    version: number
+    waitsFor: NodeKey
+    because: string
+    wasOpen?: boolean
+    wasStuck?: boolean
+  }[]
   /** Left alone, and said; looked at again when `until` has ended. */
   reported: (Reason & { node: NodeKey; version: number; until?: NodeKey; wasOpen?: boolean })[]
   /** Deletions and replacements that were not planned because there are too many: people are asked. */

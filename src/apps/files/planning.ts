@@ -173,7 +173,10 @@ async function planView(
   // One that is read may be of another batch, of which the view knows nothing.
   const isOpen = (other: NodeKey): boolean =>
     other === overwrites?.reading || view.around.stateOf(other) !== 'in step'
-  for (const one of planned.waiting) one.wasOpen = isOpen(one.waitsFor)
+  for (const one of planned.waiting) {
+    one.wasOpen = isOpen(one.waitsFor)
+    one.wasStuck = view.around.stateOf(one.waitsFor) === 'stuck'
+  }
   for (const one of planned.reported) one.wasOpen = one.until !== undefined && isOpen(one.until)
   return planned
 }

@@ -40,6 +40,7 @@ import {
   freeUndecided,
   freeWaiting,
   isOpen,
+  isStuck,
   leaveNode,
   openNode,
   openNodes,
@@ -365,9 +366,11 @@ export async function writePlan(
     )
     if (marked !== 1) throw changedMeanwhile(node)
   }
-  for (const { node, version, waitsFor, wasOpen } of plan.waiting) {
-    // What it was to wait for has ended since the rows were read, and nobody would wake it: it stays to be planned.
+  for (const { node, version, waitsFor, wasOpen, wasStuck } of plan.waiting) {
+    // What it was to wait for has ended since the rows were read, or was left alone (a conflict that somebody is to
+    // decide), and nobody would wake it: it stays to be planned.
     if (wasOpen && !(await isOpen(tx, pair, waitsFor))) continue
+    if (wasOpen && !wasStuck && (await isStuck(tx, pair, waitsFor))) continue
     await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
       waitsFor,
       pair,

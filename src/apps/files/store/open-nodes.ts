@@ -48,6 +48,15 @@ export async function isOpen(tx: Tx, pair: string, node: NodeKey): Promise<boole
   return open !== undefined
 }
 
+/** Left alone, with a reason. */
+export async function isStuck(tx: Tx, pair: string, node: NodeKey): Promise<boolean> {
+  const stuck = await tx.get(
+    `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ? AND planned IS NULL AND because IS NOT NULL`,
+    [pair, node],
+  )
+  return stuck !== undefined
+}
+
 /** To be planned again; true where it was open. */
 export async function freeNode(tx: Tx, pair: string, node: NodeKey): Promise<boolean> {
   const freed = await tx.run(

@@ -1,5 +1,6 @@
 /**
- * `npm run crash -- [--rounds 300] [--seed N] [--db sqlite|postgres|libsql|both]`: the crash proof at length.
+ * `npm run crash -- [--rounds 300] [--seed N] [--db sqlite|postgres|libsql|both] [--only PART]`: the crash proof at length,
+ * or one part of it: points, instants, turmoil, or many (on libSQL).
  *
  * Kills a real engine process with SIGKILL at `rounds` random instants and at every named commit point, on each
  * database; then several processes share a ledger while they are stopped, resumed and killed. After every
@@ -37,6 +38,11 @@ const DISTURBANCES = 10
 const PACES_MS = [0, 1, 3, 8]
 /** Instants are drawn anew for each batch, because the machine's speed changes under way. */
 const LIVES_PER_BATCH = 10
+/**
+ * A process that dies in a transaction on libSQL keeps the next one waiting for five seconds: a life is mostly that, and
+ * each has a server of its own.
+ */
+const LIVES_AT_ONCE: Record<Database, number> = { sqlite: 1, postgres: 1, libsql: 3 }
 
 /** Some 10,000 jobs, shared by two processes of which one or the other is killed again and again. */
 const MANY: SourceSize = { ...SMALL, segments: 20, pages: 10, pageItems: 25, batchItems: 1, paceMs: 1 }
@@ -45,9 +51,12 @@ const MANY_KILLS = 20
 const KILLS_PER_RESTART = 7
 const MANY_PAUSE_MS = 1_500
 
-type Options = { rounds: number; seed: number; databases: readonly Database[] }
+const PARTS = ['points', 'instants', 'turmoil', 'many'] as const
+type PartName = (typeof PARTS)[number]
+type Options = { rounds: number; seed: number; databases: readonly Database[]; parts: readonly PartName[] }
 
-const USAGE = 'npm run crash -- [--rounds N] [--seed S] [--db sqlite|postgres|libsql|both]'
+const USAGE =
+  'npm run crash -- [--rounds N] [--seed S] [--db sqlite|postgres|libsql|both] [--only points|instants|turmoil|many]'
 
 function readOptions(): Options {
   const { values } = readUsage(
@@ -56,6 +65,7 @@ function readOptions(): Options {
         rounds: { type: 'string', default: '300' },
         seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
         db: { type: 'string', default: 'both' },
+        only: { type: 'string' },
       },
     },
     USAGE,
@@ -63,12 +73,16 @@ function readOptions(): Options {
   const rounds = Number(values.rounds)
   const seed = Number(values.seed)
   const all: readonly Database[] = [...DATABASES, 'libsql']
-  const databases = values.db === 'both' ? DATABASES : all.filter((name) => name === values.db)
+  const databases: readonly Database[] =
+    values.db === 'both' ? DATABASES : all.filter((name) => name === values.db)
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX)
     fail(`--rounds takes a number from 1 to ${ROUNDS_MAX}.`)
   if (!Number.isInteger(seed) || seed < 0) fail('--seed takes a whole number.')
   if (databases.length === 0) fail('--db takes sqlite, postgres, libsql or both.')
-  return { rounds, seed, databases }
+  const parts = values.only === undefined ? PARTS : PARTS.filter((name) => name === values.only)
+  if (parts.length === 0) fail(`--only takes ${PARTS.join(', ')}.`)
+  if (values.only === 'many' && !databases.includes('libsql')) fail('--only many takes --db libsql.')
+  return { rounds, seed, databases, parts }
 }
 
 function fail(message: string): never {
@@ -78,40 +92,47 @@ function fail(message: string): never {
 
 type Tally = { lives: number; kills: number; late: number; stops: number; leasesLost: number }
 
-async function prove(database: Database, { rounds, seed }: Options): Promise<Tally> {
+async function prove(database: Database, { rounds, seed, parts }: Options): Promise<Tally> {
   const random = seededRandom(seed)
   const total: Tally = { lives: 0, kills: 0, late: 0, stops: 0, leasesLost: 0 }
-  const first = await measure(database, SMALL)
+  if (parts.includes('points')) await killAtPoints(database, { random, total })
+  if (parts.includes('instants')) await killAtInstants(database, { random, rounds, total })
+  if (parts.includes('turmoil'))
+    await shareInTurmoil(database, { random, times: Math.ceil(rounds / ROUNDS_PER_TURMOIL), total })
+  if (parts.includes('many') && database === 'libsql') await shareManyJobs(database, { random, total })
+  return total
+}
+
+async function killAtPoints(
+  database: Database,
+  { random, total }: { random: Random; total: Tally },
+): Promise<void> {
+  const reference = await measure(database, SMALL)
   print(
-    `${database}: an undisturbed run takes ${Math.round(first.ms)} ms and passes ${first.hits.begin ?? 0} cycles`,
+    `${database}: an undisturbed run takes ${Math.round(reference.ms)} ms and passes ${reference.hits.begin ?? 0} cycles`,
   )
-  await live(
-    database,
-    SMALL,
-    first,
-    pointLives(first, { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE, reach: REACH }),
-    total,
-  )
+  const lives = { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE, reach: REACH }
+  await live(database, SMALL, reference, pointLives(reference, lives), total)
   print(`${database}: every commit point ${HITS_PER_POINT} times: ${describe(total)}`)
-  const byPoints = total.kills
-  while (total.kills - byPoints < rounds) {
+}
+
+async function killAtInstants(
+  database: Database,
+  { random, rounds, total }: { random: Random; rounds: number; total: Tally },
+): Promise<void> {
+  const before = total.kills
+  let first: Reference | undefined
+  while (total.kills - before < rounds) {
     const size = { ...SMALL, paceMs: pick(PACES_MS, random) }
     const reference = await measure(database, size)
+    first ??= reference
     if (reference.state.join('\n') !== first.state.join('\n'))
       throw new Error('two undisturbed runs end differently')
-    const wanted = Math.min(rounds - (total.kills - byPoints), LIVES_PER_BATCH * KILLS_PER_LIFE)
-    await live(
-      database,
-      size,
-      reference,
-      instantLives(reference, { random, kills: wanted, perLife: KILLS_PER_LIFE }),
-      total,
-    )
-    print(`${database}: ${total.kills - byPoints} of ${rounds} random instants: ${describe(total)}`)
+    const wanted = Math.min(rounds - (total.kills - before), LIVES_PER_BATCH * KILLS_PER_LIFE)
+    const lives = { random, kills: wanted, perLife: KILLS_PER_LIFE }
+    await live(database, size, reference, instantLives(reference, lives), total)
+    print(`${database}: ${total.kills - before} of ${rounds} random instants: ${describe(total)}`)
   }
-  await shareInTurmoil(database, { random, times: Math.ceil(rounds / ROUNDS_PER_TURMOIL), total })
-  if (database === 'libsql') await shareManyJobs(database, { random, total })
-  return total
 }
 
 async function shareInTurmoil(
@@ -119,14 +140,16 @@ async function shareInTurmoil(
   { random, times, total }: { random: Random; times: number; total: Tally },
 ): Promise<void> {
   const reference = await measure(database, { ...TURMOIL, paceMs: 1 })
-  for (let n = 1; n <= times; n++) {
+  const turmoils = Array.from({ length: times }, () => seededRandom(Math.floor(random() * 2 ** 31)))
+  let ended = 0
+  await severalAtOnce(LIVES_AT_ONCE[database], turmoils, async (own, n) => {
     const place = await freshPlace(database)
     try {
       const life = new Life(place.url, TURMOIL)
       const { stops, kills, leasesLost } = await runTurmoil({
         life,
         crew: CREW[database],
-        random,
+        random: own,
         rounds: DISTURBANCES,
       })
       await life.judge('after the turmoil', reference)
@@ -135,14 +158,15 @@ async function shareInTurmoil(
       total.stops += stops
       total.leasesLost += leasesLost
     } catch (thrown) {
-      tellFailure(database, place, `in turmoil ${n}`)
+      tellFailure(database, place, `in turmoil ${n + 1}`)
       throw thrown
     }
     await place.remove()
+    ended += 1
     print(
-      `${database}: ${n} of ${times} times in turmoil with ${CREW[database]} processes: ${describe(total)}`,
+      `${database}: ${ended} of ${times} times in turmoil with ${CREW[database]} processes: ${describe(total)}`,
     )
-  }
+  })
 }
 
 async function shareManyJobs(
@@ -202,7 +226,7 @@ async function live(
   lives: readonly Kill[][],
   total: Tally,
 ): Promise<void> {
-  for (const kills of lives) {
+  await severalAtOnce(LIVES_AT_ONCE[database], lives, async (kills) => {
     const place = await freshPlace(database)
     try {
       const landed = await surviveKills({ url: place.url, size, kills, reference })
@@ -214,7 +238,25 @@ async function live(
       throw thrown
     }
     await place.remove()
+  })
+}
+
+/** After one that fails no other is begun; those under way are waited for. */
+async function severalAtOnce<T>(
+  atOnce: number,
+  list: readonly T[],
+  run: (item: T, at: number) => Promise<void>,
+): Promise<void> {
+  const left = [...list.entries()]
+  const lane = async (): Promise<void> => {
+    try {
+      for (let next = left.shift(); next; next = left.shift()) await run(next[1], next[0])
+    } finally {
+      left.length = 0
+    }
   }
+  const ends = await Promise.allSettled(Array.from({ length: atOnce }, lane))
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
 /** A server of our own ends with us; a file can be looked at. */

@@ -25,6 +25,7 @@ export type Kill = { point: CommitPoint; hit: number } | { afterMs: number; tick
 export const LEASE_MS = 1_500
 const WORKERS = 8
 const PROBLEMS_SHOWN_MAX = 12
+const DIFFERENCES_SHOWN_MAX = 6
 
 /** `restart`: of a server that holds nothing else, as a crash of it does: no good-bye. */
 export type Place = { url: string; remove(): Promise<void>; restart?(): Promise<void> }
@@ -108,7 +109,14 @@ export class Life {
     if (!end) throw new Error(`${what}: there is no ledger`)
     refuse(what, checkEnd(this.#size, end))
     const state = finalState(end)
-    if (reference) refuse(`${what}, compared with an undisturbed run`, difference(reference.state, state))
+    const differences = reference ? difference(reference.state, state) : []
+    if (differences.length > 0) {
+      const why = end.errors.map(({ message, n }) => `jobs failed ${n} times: ${message}`)
+      refuse(`${what}, compared with an undisturbed run`, [
+        ...differences.slice(0, DIFFERENCES_SHOWN_MAX),
+        ...why,
+      ])
+    }
     return state
   }
 }

@@ -51,6 +51,7 @@ const QUERIES = {
     FROM segments ORDER BY stream_id, from_at`,
   jobs: `SELECT id, kind, state, wait, deps_left, owner, segment_id, payload, checkpoint, attempt, failures FROM jobs ORDER BY id`,
   workers: 'SELECT id, state FROM workers',
+  errors: 'SELECT message, count(*) AS n FROM job_errors GROUP BY message ORDER BY message',
   unmet: 'SELECT job_id, count(*) AS n FROM job_deps WHERE met = 0 GROUP BY job_id',
   tallies: 'SELECT kind, stage, sum(n) AS n FROM tallies GROUP BY kind, stage',
   bad: 'SELECT item, reason, tries, segment_id FROM bad_items ORDER BY item',
@@ -70,6 +71,7 @@ export type Snapshot = {
   segments: SegmentFact[]
   jobs: JobFact[]
   workers: { id: number; state: string }[]
+  errors: { message: string; n: number }[]
   unmet: { job_id: number; n: number }[]
   tallies: { kind: string; stage: string; n: number }[]
   bad: BadFact[]

@@ -21,6 +21,7 @@ describe('a password in a URL', () => {
       maskPasswords('postgres://db/tide?password=x&ssl=1'),
       'postgres://db/tide?password=***&ssl=1',
     )
+    assert.equal(maskPasswords('libsql://a.turso.io?authToken=x.y.z'), 'libsql://a.turso.io?authToken=***')
   })
 })
 

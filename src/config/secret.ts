@@ -8,7 +8,7 @@ const MASK = '***'
 export function maskPasswords(text: string): string {
   return text
     .replaceAll(/\b([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):[^\s]*@/gi, `$1:${MASK}@`)
-    .replaceAll(/([?&](?:password|token|key|secret)=)[^\s&]*/gi, `$1${MASK}`)
+    .replaceAll(/([?&](?:password|(?:auth)?token|jwt|key|secret)=)[^\s&]*/gi, `$1${MASK}`)
 }
 
 /** Everything after the host: the address of a webhook is the secret itself. */

@@ -59,6 +59,23 @@ test('a group that takes too long is cut until its parts do not, at the cost of 
     assert.equal(transactions(), 31)
   }))
 
+test('one that takes too long alone now and then is written again, at no cost', () =>
+  withFixture(async (fixture) => {
+    const jobs = await claimed(fixture, 2)
+    const { effects } = limitEffects(fixture, 2)
+    let slow = 3
+    const slowAtFirst: Effects = async (tx) => {
+      for (let n = slow-- > 0 ? 0 : 2; n < 3; n++) await effects(tx)
+    }
+    const settle = jobs.map((job): Settlement => ({ job, event: 'succeed', work: { effects: slowAtFirst } }))
+    const { settled } = await fixture.cycle({ settle })
+    assert.deepEqual(
+      settled.map(({ status }) => status),
+      ['held', 'held'],
+    )
+    assert.equal(await fixture.count('seen'), 2)
+  }))
+
 test('whoever takes too long alone has that for an answer, and the others are written', () =>
   withFixture(async (fixture) => {
     const jobs = await claimed(fixture, 8)

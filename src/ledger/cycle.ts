@@ -61,6 +61,8 @@ const BACK_TRIES_MAX = 10
 /** After so many groups in which COMMIT would have refused nothing, it is trusted again. */
 const LATE_GROUPS = 1_000
 const BACK_PAUSE_MS = 500
+/** So many times is one that takes too long alone written, before that is its own fault. */
+const LONG_TRIES_MAX = 4
 /** Not of a database that is full, locked or cannot be written. */
 const LOST_CODES: ReadonlySet<string | undefined> = new Set(['ledger-down', 'ledger-idle'])
 
@@ -105,7 +107,7 @@ async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
   const portions = portionsOf(group.parts, effectsMaxOf(ctx))
   if (portions.length > 1) return apart(ctx, group, portions, emptyOutput())
   try {
-    const output = await inOneTransaction(ctx, group, blame)
+    const output = await withPatience(ctx, group, blame)
     if (blame.hadEffects) ctx.losses.n = 0
     return output
   } catch (thrown) {
@@ -129,6 +131,21 @@ async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
 /** Whose turn it was when the time was up is not to blame for it: those before it took most of that. */
 function isLong(thrown: unknown): boolean {
   return asTidemarkError(thrown).code === LONG_CODE
+}
+
+/**
+ * One that is too long although it is alone is written again before it costs a try: where the server or this machine has
+ * too much to do, each is too long now and then, and that is nobody's fault.
+ */
+async function withPatience(ctx: CycleContext, group: Group, blame: Blame): Promise<GroupOutput> {
+  const isAlone = group.parts.length === 1 && !group.claim
+  for (let tries = 1; ; tries++) {
+    try {
+      return await inOneTransaction(ctx, group, blame)
+    } catch (thrown) {
+      if (!isAlone || !isLong(thrown) || tries === LONG_TRIES_MAX) throw thrown
+    }
+  }
 }
 
 function effectsMaxOf({ driver }: CycleContext): number {
@@ -277,7 +294,7 @@ async function apart(
     const blamed: Blame = {}
     try {
       if (outage !== undefined) throw outage
-      merge(output, await inOneTransaction(ctx, { owner, parts, locks }, blamed))
+      merge(output, await withPatience(ctx, { owner, parts, locks }, blamed))
     } catch (thrown) {
       const isSearch = ctx.losses.n > LOSSES_MAX && isLoss(thrown, blamed)
       const error = isSearch && (await isBack(ctx.driver)) ? lossError(thrown) : thrown

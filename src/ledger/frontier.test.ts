@@ -1,7 +1,7 @@
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { MOVE_NAMES, type Move, World } from './frontier-model.suite.ts'
-import { type Home, memoryHome, postgresHome } from './home.suite.ts'
+import { type Home, libsqlHome, memoryHome, onLibsql, postgresHome } from './home.suite.ts'
 import { LedgerFixture } from './ledger-fixture.suite.ts'
 
 const number = fc.nat({ max: 1_000 })
@@ -39,12 +39,7 @@ async function happens(home: Home, moves: readonly Move[]): Promise<void> {
   }
 }
 
-const RUNS: [home: Home, numRuns: number][] = [
-  [memoryHome(), 250],
-  [postgresHome(), 3],
-]
-
-for (const [home, numRuns] of RUNS) {
+function frontierOn(home: Home, numRuns: number): void {
   describe(`the frontier on ${home.name}`, () => {
     after(() => home.remove())
 
@@ -57,3 +52,7 @@ for (const [home, numRuns] of RUNS) {
     })
   })
 }
+
+frontierOn(memoryHome(), 250)
+frontierOn(postgresHome(), 3)
+onLibsql(() => frontierOn(libsqlHome(), 3))

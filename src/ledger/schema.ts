@@ -200,7 +200,9 @@ export function foreignDatabaseError(where: string, cause?: unknown): TidemarkEr
   return new TidemarkError(`${where} is not a Tidemark ledger.`, {
     kind: 'permanent',
     code: 'ledger-foreign',
-    hint: 'Choose another file with ledger.url or --home; this one was left as it is.',
+    hint: where.includes('://')
+      ? 'Choose another database with ledger.url; this one was left as it is.'
+      : 'Choose another file with ledger.url or --home; this one was left as it is.',
     cause,
   })
 }

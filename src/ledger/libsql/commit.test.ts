@@ -52,6 +52,18 @@ onLibsql(() => {
       assert.equal(await notes.count('away'), 1)
     })
 
+    for (const [what, status, body] of [
+      ['that it took too long', 408, 'Request Timeout'],
+      ['that it was sent twice', 400, 'Received a baton that has already been used'],
+      ['a page of its own', 200, '<html>Welcome</html>'],
+      ['nothing', 204, ''],
+    ] as const)
+      test(`is asked about, where somebody on the way answers ${what}`, async () => {
+        notes.proxy.replace(/COMMIT/, { status, body })
+        assert.equal(await notes.add(what), 1)
+        assert.equal(await notes.count(what), 1)
+      })
+
     test('of a transaction that only looked is not asked about', async () => {
       void notes.proxy.lose('answer', /COMMIT/)
       await assert.rejects(

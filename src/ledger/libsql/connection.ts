@@ -12,13 +12,26 @@ import { systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
 import { createHttpExchange, type HttpExchange } from '../../base/http-exchange.ts'
 import type { Value } from '../contract.ts'
-import { AnswerError, ServerError, UnreadError } from './errors.ts'
+import {
+  AnswerError,
+  NO_TOKEN,
+  ServerError,
+  serverError,
+  TOO_LARGE,
+  TooLargeError,
+  UNHELD,
+  UnreadError,
+} from './errors.ts'
 
 /** Behind others the server lets a transaction wait for five seconds each. */
 const ANSWER_MS_MAX = 60_000
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+/** Of a page of rows this is never near; a process should not have to hold more at once. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+/** Before what was refused the lock is sent again. */
+export const REFUSED_PAUSE_MS = 20
 const URL_HINT =
   'Write it as libsql://NAME.turso.io, or http://HOST:PORT for a server of your own; the token goes to ledger.token.'
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
 export type Target = { url: string; where: string; token: string | undefined }
 
@@ -33,15 +46,31 @@ export function parseTarget(url: string, token: string | undefined): Target {
     throw new UsageError('The URL of the libSQL database cannot be read.', { hint: URL_HINT })
   const tls = parsed.searchParams.get('tls')
   parsed.searchParams.delete('tls')
-  if (parsed.username !== '' || parsed.search !== '' || parsed.hash !== '')
+  if (`${parsed.username}${parsed.password}${parsed.search}${parsed.hash}` !== '')
     throw new UsageError('The URL of a libSQL database holds no user, token or options.', { hint: URL_HINT })
-  const scheme = parsed.protocol === 'libsql:' ? (tls === '0' ? 'http:' : 'https:') : parsed.protocol
+  const isAsked = parsed.protocol === 'libsql:' && tls === '0'
+  const scheme = parsed.protocol === 'libsql:' ? (isAsked ? 'http:' : 'https:') : parsed.protocol
   const path = parsed.pathname.replace(/\/$/, '')
+  const secret = usableToken(token)
+  if (secret !== undefined && scheme === 'http:' && !isAsked && !LOOPBACK.test(parsed.hostname))
+    throw new UsageError(`The token would travel to ${parsed.host} for everybody on the way to read.`, {
+      hint: `Write https:// in ledger.url; or, on a network that nobody else listens to, libsql://${parsed.host}${path}?tls=0.`,
+    })
   return {
     url: `${scheme}//${parsed.host}${path}`,
     where: `${parsed.protocol}//${parsed.host}${path}`,
-    token,
+    token: secret,
   }
+}
+
+/** As a header can have it: out of a file or a variable it may come with the end of its line. */
+function usableToken(token: string | undefined): string | undefined {
+  const bare = token?.trim()
+  if (bare === undefined || bare === '') return undefined
+  if (/^[\x21-\x7e]+$/.test(bare)) return bare
+  throw new UsageError('ledger.token is no token: it has blanks, or characters that no token has.', {
+    hint: 'Take it as the server gave it out, without quotes or a name before it: tidemark config set ledger.token',
+  })
 }
 
 export type Step = {
@@ -107,7 +136,8 @@ export class Connection {
     return new Stream((url, body, answerMsMax) => this.#post(url, body, answerMsMax), this)
   }
 
-  async #post(url: string, body: string, answerMsMax: number): Promise<unknown> {
+  /** The text of the answer. */
+  async #post(url: string, body: string, answerMsMax: number): Promise<string> {
     if (this.#isClosed) throw closedError()
     this.usage.requests += 1
     const ending = new AbortController()
@@ -117,9 +147,13 @@ export class Connection {
     )
     try {
       const { token } = this.target
-      const { status, body: answer } = await this.#exchange({
+      const {
+        status,
+        headers,
+        body: answer,
+      } = await this.#exchange({
         method: 'POST',
-        url: `${url}/v3/pipeline`,
+        url,
         headers: {
           'content-type': 'application/json',
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -128,8 +162,9 @@ export class Connection {
         signal: ending.signal,
       })
       const text = await readText(answer)
-      if (status !== 200) throw refusal(status, text)
-      return parseAnswer(text)
+      if (status === 200) return text
+      if (status >= 300 && status < 400) throw redirection(status, { to: headers.get('location'), from: url })
+      throw refusal(status, text, token)
     } finally {
       cancel()
       this.#live.delete(ending)
@@ -146,40 +181,60 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   let bytes = 0
   for await (const part of body) {
     bytes += part.length
-    if (bytes > ANSWER_BYTES_MAX) throw new AnswerError('an answer was larger than any that is expected')
+    if (bytes > ANSWER_BYTES_MAX)
+      throw new ServerError(`an answer of more than ${ANSWER_BYTES_MAX / 1024 / 1024} MB`, { code: UNHELD })
     parts.push(part)
   }
   return Buffer.concat(parts).toString('utf8')
 }
 
-function parseAnswer(text: string): unknown {
+/** Reads an answer; where that is not what it is taken for, somebody else has answered. */
+function reading<T>(read: () => T): T {
   try {
-    return JSON.parse(text)
+    return read()
   } catch (cause) {
-    throw new AnswerError('the answer is not one of a libSQL server', { cause })
+    if (cause instanceof ServerError || cause instanceof AnswerError) throw cause
+    throw strangeAnswer(cause)
   }
 }
 
-/** The server or a proxy before it; its words are cut short, since a proxy may send a whole page. */
-function refusal(status: number, text: string): ServerError {
-  const told = toldBy(text)
-  const message = (told.message ?? text.trim()).slice(0, 300) || `HTTP ${status}`
-  return new ServerError(message, { status, code: told.code })
+function strangeAnswer(cause?: unknown): AnswerError {
+  return new AnswerError('the answer is not one of a libSQL server', { cause })
 }
 
-function toldBy(text: string): { message?: string; code?: string } {
+/** None is followed: the token is for the place that was named. */
+function redirection(status: number, { to, from }: { to: string | null; from: string }): ServerError {
+  const place = to !== null && URL.canParse(to, from) ? new URL(to, from).origin : 'another place'
+  return new ServerError(`it sends us on to ${place}, which is not followed`, { status })
+}
+
+/** The server or a proxy before it; its words are cut short, since a proxy may send a whole page. */
+function refusal(status: number, text: string, token: string | undefined): ServerError {
+  // Somebody on the way may repeat what it was sent.
+  const told = toldBy(token === undefined ? text : text.replaceAll(token, '***'))
+  const message = told.message.slice(0, 300) || `HTTP ${status}`
+  const isAsked = status === 401 && token === undefined
+  return new ServerError(message, { status, code: isAsked ? NO_TOKEN : told.code })
+}
+
+function toldBy(text: string): { message: string; code?: string | undefined } {
   try {
     const told: unknown = JSON.parse(text)
     if (typeof told === 'string') return { message: told }
     const { message, error, code } = told as { message?: unknown; error?: unknown; code?: unknown }
     const words = [message, error].find((one) => typeof one === 'string')
-    return { message: words as string | undefined, code: typeof code === 'string' ? code : undefined }
+    if (typeof words === 'string')
+      return { message: words, code: typeof code === 'string' ? code : undefined }
   } catch {
-    return {}
+    // A page, or words.
   }
+  return { message: text.trim() }
 }
 
-type Post = (url: string, body: string, answerMsMax: number) => Promise<unknown>
+type Post = (url: string, body: string, answerMsMax: number) => Promise<string>
+
+/** A kept connection that was closed just when it was used again. */
+const CLOSED = /^(?:ECONNRESET|EPIPE)$/
 
 export class Stream {
   readonly #post: Post
@@ -198,11 +253,32 @@ export class Stream {
     try {
       return await this.#once(steps, options)
     } catch (thrown) {
-      if (thrown instanceof UnreadError) throw thrown
+      if (thrown instanceof UnreadError || thrown instanceof TooLargeError) throw thrown
       const isGone = this.#baton !== null && thrown instanceof ServerError && thrown.isLostStream
+      // What only looks can be asked twice.
+      const isCut = options.thenRollBack === true && CLOSED.test((thrown as NodeJS.ErrnoException).code ?? '')
       this.forget()
-      if (!options.isFirst || !isGone) throw thrown
+      if (!options.isFirst || !(isGone || isCut)) throw thrown
       return this.#once(steps, options)
+    }
+  }
+
+  /**
+   * All rows of a SELECT, however many: an answer to `batch` has a limit on the server. Only in a transaction that is
+   * under way.
+   */
+  async rows({ sql, args }: Step): Promise<StepResult> {
+    const body = JSON.stringify({ baton: this.#baton, batch: { steps: [encodeStep({ sql, args }, 0)] } })
+    try {
+      const text = await this.#post(`${this.#url}/v3/cursor`, body, ANSWER_MS_MAX)
+      return reading(() => {
+        const [head, ...entries] = text.trimEnd().split('\n')
+        this.#follow(JSON.parse(head!) as Place)
+        return this.#result(readCursor(entries))!
+      })
+    } catch (thrown) {
+      this.forget()
+      throw thrown
     }
   }
 
@@ -217,25 +293,43 @@ export class Stream {
     if (options.thenRollBack) requests.push({ type: 'execute', stmt: { sql: 'ROLLBACK', want_rows: false } })
     requests.push({ type: 'get_autocommit' })
     const body = JSON.stringify({ baton: this.#baton, requests })
-    const answer = (await this.#post(this.#url, body, options.answerMsMax ?? ANSWER_MS_MAX)) as PipelineAnswer
-    this.#baton = answer.baton ?? null
-    // The server may want to be asked elsewhere for what is on this stream.
-    this.#url = answer.base_url ?? this.#url
-    return this.#read(answer, steps.length)
+    const text = await this.#post(`${this.#url}/v3/pipeline`, body, options.answerMsMax ?? ANSWER_MS_MAX)
+    return reading(() => {
+      const answer = JSON.parse(text) as PipelineAnswer
+      this.#follow(answer)
+      return this.#read(answer, steps.length)
+    })
+  }
+
+  /**
+   * The server may want to be asked elsewhere for what is on this stream. Not where others can listen, though; and a
+   * token goes nowhere else because of an answer that anybody on the way could have written.
+   */
+  #follow({ baton, base_url: url }: Place): void {
+    this.#baton = baton ?? null
+    if (url == null) return
+    const { url: named, token } = this.#connection.target
+    const isNamed = URL.canParse(url) && new URL(url).origin === new URL(named).origin
+    const isEncrypted = named.startsWith('https:')
+    if (isEncrypted && !url.startsWith('https:'))
+      throw new AnswerError('it wants to be asked without encryption')
+    if (!isEncrypted && !isNamed && token !== undefined)
+      throw new AnswerError('without encryption, it wants the token to be sent elsewhere')
+    this.#url = url.replace(/\/$/, '')
   }
 
   #read({ results }: PipelineAnswer, count: number): BatchAnswer {
     const batch = results?.[0]
-    if (!batch) throw new AnswerError('the answer is not one of a libSQL server')
-    if (batch.type === 'error') throw batchError(batch.error)
+    if (!batch) throw strangeAnswer()
+    const state = results.at(-1)
+    const isOpen = state?.type === 'ok' && state.response.is_autocommit === false
+    if (batch.type === 'error') throw batchError(batch.error, isOpen)
     const { step_results, step_errors } = batch.response.result
     const errors = Array.from({ length: count }, (_, at) => {
       const error = step_errors[at]
-      return error ? new ServerError(error.message, { code: error.code ?? undefined }) : undefined
+      return error ? serverError(error) : undefined
     })
     const decoded = Array.from({ length: count }, (_, at) => this.#result(step_results[at]))
-    const state = results.at(-1)
-    const isOpen = state?.type === 'ok' && state.response.is_autocommit === false
     return { results: decoded, errors, isOpen }
   }
 
@@ -255,15 +349,31 @@ export class Stream {
   }
 }
 
-function batchError({ message, code }: RawError): ServerError {
-  const isUnread = /^(?:SQL_|ARGS_)/.test(code ?? '')
-  return new (isUnread ? UnreadError : ServerError)(message, { code: code ?? undefined })
+/** Of one step: its columns, its rows, its end. */
+function readCursor(lines: readonly string[]): RawResult {
+  const result: RawResult = { cols: [], rows: [], affected_row_count: 0 }
+  let isWhole = false
+  for (const line of lines) {
+    const entry = JSON.parse(line) as CursorEntry
+    if (entry.error) throw serverError(entry.error)
+    if (entry.type === 'step_begin') result.cols = entry.cols!
+    if (entry.type === 'row') result.rows.push(entry.row!)
+    isWhole ||= entry.type === 'step_end'
+  }
+  if (!isWhole) throw new AnswerError('the answer ends before its end')
+  return result
+}
+
+function batchError(raw: RawError, isOpen: boolean): ServerError {
+  const error = serverError(raw)
+  const { message, code } = error
+  if (/^(?:SQL_|ARGS_)/.test(code ?? '')) return new UnreadError(message, { code })
+  return code === TOO_LARGE ? new TooLargeError(message, { code, isOpen }) : error
 }
 
 /** The server's words; what is not in them here is not used. */
-type PipelineAnswer = {
-  baton?: string | null
-  base_url?: string | null
+type Place = { baton?: string | null; base_url?: string | null }
+type PipelineAnswer = Place & {
   results?: (
     | {
         type: 'ok'
@@ -276,6 +386,7 @@ type PipelineAnswer = {
   )[]
 }
 type RawError = { message: string; code?: string | null }
+type CursorEntry = { type: string; cols?: RawResult['cols']; row?: RawValue[]; error?: RawError }
 type RawResult = {
   cols: { name: string | null }[]
   rows: RawValue[][]
@@ -300,11 +411,17 @@ function encodeStep({ sql, args = [], when = 'always' }: Step, at: number): obje
   return { stmt, condition }
 }
 
-/** A number is a float, as node:sqlite has it: the same statement means the same on both. */
+/**
+ * As node:sqlite has it, so that the same statement means the same on both: a number is a float, none is NULL, and half
+ * of a surrogate pair is the character for what cannot be written. The server reads no request with such a half in it.
+ */
 function encode(value: Value): object {
-  if (value === null) return { type: 'null' }
-  if (typeof value === 'number') return { type: 'float', value }
-  if (typeof value === 'string') return { type: 'text', value }
+  if (value === null || Number.isNaN(value)) return { type: 'null' }
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new RangeError(`${value} cannot be sent to a libSQL server`)
+    return { type: 'float', value }
+  }
+  if (typeof value === 'string') return { type: 'text', value: value.toWellFormed() }
   if (typeof value === 'bigint') return { type: 'integer', value: String(value) }
   const { buffer, byteOffset, byteLength } = value
   return { type: 'blob', base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') }

@@ -42,6 +42,28 @@ onLibsql(() => {
       assert.equal(await notes.count('closed'), 0)
     })
 
+    test('is asked for again by a heartbeat, which is not missed for it', async () => {
+      const { ledger, proxy } = notes
+      const owner = await ledger.register({ host: 'here', pid: 1, pidStart: 'then', name: 'one' }, 60_000)
+      const beatAt = async (): Promise<number> =>
+        (await ledger.driver.read((tx) => tx.get<{ at: number }>(`SELECT heartbeat_at AS at FROM workers`)))!
+          .at
+      const first = await beatAt()
+      const errors: unknown[] = []
+      proxy.refuse(/UPDATE workers/, { code: 'SQLITE_BUSY', times: 3 })
+      const heartbeat = await ledger.driver.startHeartbeat({
+        owner,
+        leaseMs: 60_000,
+        everyMs: 50,
+        blockedMaxMs: 600_000,
+        onLost: () => errors.push('lost'),
+        onError: (thrown) => errors.push(thrown),
+      })
+      while ((await beatAt()) === first) await new Promise((resolve) => setTimeout(resolve, 20))
+      await heartbeat.stop()
+      assert.deepEqual(errors, [])
+    })
+
     test('is refused to nobody who starts while it is held by a process that has died', async () => {
       const dead = new Connection(parseTarget(notes.server.url, undefined))
       const begun = await dead

@@ -1,6 +1,6 @@
 /**
  * Hears what other processes announce by looking at two counters in `meta`, which whoever announces raises in its
- * transaction: often while there is news, seldom while there is none. A look costs two rows read.
+ * transaction: often while there is news, seldom while there is none. A look costs two rows.
  */
 import { type CancelTimer, systemClock } from '../../base/clock.ts'
 import type { Announcement, Tx } from '../contract.ts'
@@ -15,7 +15,10 @@ const AWAY_MS = 2_000
 /** The row of `control` is there in every ledger; that of `work` is made by the first who has some. */
 export const ANNOUNCE = `INSERT INTO meta(name, value) VALUES (?, '1')
   ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1 RETURNING value`
-const COUNTERS = `SELECT name, value FROM meta WHERE name IN ('control', 'work')`
+/** As one statement with IN the server counts five rows, as two with UNION two. */
+const COUNTERS = ['control', 'work']
+  .map((name) => `SELECT name, value FROM meta WHERE name = '${name}'`)
+  .join(' UNION ALL ')
 
 export class Listener {
   readonly #read: <T>(fn: (tx: Tx) => Promise<T>) => Promise<T>

@@ -16,6 +16,7 @@ export class LossyProxy {
   #loss: { of: RegExp; what: Loss; onLost: () => void } | undefined
   #held: (() => Promise<void>) | undefined
   #refusal: { of: RegExp; code: string; times: number } | undefined
+  #replacement: { of: RegExp; status: number; body: string } | undefined
 
   private constructor(url: string, close: () => Promise<void>) {
     this.url = url
@@ -45,6 +46,11 @@ export class LossyProxy {
   /** So many requests that hold `of` are answered as the server does where none of the steps could be run. */
   refuse(of: RegExp, { code, times }: { code: string; times: number }): void {
     this.#refusal = { of, code, times }
+  }
+
+  /** The server does the next request that holds `of`, and somebody on the way answers in its place. */
+  replace(of: RegExp, answer: { status: number; body: string }): void {
+    this.#replacement = { of, ...answer }
   }
 
   /** What was held back reaches the server now. */
@@ -82,7 +88,10 @@ export class LossyProxy {
       return
     }
     const answer = await pass()
-    outgoing.writeHead(answer.status).end(answer.body)
+    const replaced = this.#replacement?.of.test(body.toString()) ? this.#replacement : undefined
+    if (replaced) this.#replacement = undefined
+    const { status, body: text } = replaced ?? answer
+    outgoing.writeHead(status).end(text)
   }
 }
 

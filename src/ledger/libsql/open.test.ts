@@ -30,11 +30,39 @@ test('the address of a libSQL database holds no secret, and says http or https',
   assert.equal(parseTarget('libsql://a.turso.io', 'x').url, 'https://a.turso.io')
   assert.equal(parseTarget('libsql://a.local:8080?tls=0', 'x').url, 'http://a.local:8080')
   assert.equal(parseTarget('http://127.0.0.1:8080/', undefined).url, 'http://127.0.0.1:8080')
-  for (const url of ['libsql://a.turso.io?authToken=geheim', 'libsql://me:geheim@a.turso.io', 'libsql://']) {
+  for (const url of [
+    'libsql://a.turso.io?authToken=geheim',
+    'libsql://me:geheim@a.turso.io',
+    'libsql://:geheim@a.turso.io',
+    'libsql://a.turso.io#geheim',
+    'libsql://',
+  ]) {
     assert.throws(
       () => parseTarget(url, undefined),
       (thrown: unknown) =>
         thrown instanceof UsageError && !`${thrown.message}${thrown.hint}`.includes('geheim'),
+    )
+  }
+})
+
+test('a token goes nowhere unencrypted but to this machine, unless that is asked for', () => {
+  for (const url of ['http://db.example.com:8080', 'http://10.0.0.7', 'http://127.example.com']) {
+    assert.equal(parseTarget(url, undefined).url, url)
+    assert.throws(() => parseTarget(url, 'geheim'), UsageError)
+    assert.equal(parseTarget(url.replace('http:', 'https:'), 'geheim').token, 'geheim')
+    assert.equal(parseTarget(`${url.replace('http:', 'libsql:')}?tls=0`, 'geheim').url, url)
+  }
+  for (const host of ['localhost', '127.0.0.1', '[::1]'])
+    assert.equal(parseTarget(`http://${host}:8080`, 'geheim').token, 'geheim')
+})
+
+test('a token is taken without the end of its line, and refused where it is none', () => {
+  const tokenOfText = (text: string) => parseTarget('https://a.turso.io', text).token
+  assert.deepEqual(['geheim\n', ' geheim\r\n', ' '].map(tokenOfText), ['geheim', 'geheim', undefined])
+  for (const text of ['token: geheim', 'geheim\ngeheim', '“geheim”']) {
+    assert.throws(
+      () => tokenOfText(text),
+      (thrown: unknown) => thrown instanceof UsageError && !thrown.message.includes('geheim'),
     )
   }
 })
@@ -74,7 +102,10 @@ onLibsql(() => {
       for (const token of [undefined, other, tokenOf(privateKey, { a: 'rw', exp: 1_000 })]) {
         const { code, kind, message, hint } = await refusalOf(openLedger(server.url, { token }))
         assert.deepEqual([code, kind], ['ledger-auth', 'auth'])
-        assert.match(message, /refused the token: Unauthorized/)
+        assert.match(
+          message,
+          token ? /refused the token: Unauthorized/ : /asks for a token, and there is none/,
+        )
         assert.match(hint ?? '', /ledger\.token/)
         if (token) assert.ok(!`${message}${hint}`.includes(token))
       }
@@ -99,8 +130,9 @@ onLibsql(() => {
 
     test('in a database of somebody else is refused before anything is written', async () => {
       await sql(`CREATE TABLE meta (id INTEGER)`, `CREATE TABLE holidays (day TEXT)`)
-      const { code } = await refusalOf(openLedger(server.url, { token: all }))
+      const { code, hint } = await refusalOf(openLedger(server.url, { token: all }))
       assert.equal(code, 'ledger-foreign')
+      assert.match(hint ?? '', /another database/)
       await sql(`SELECT day FROM holidays`, `DROP TABLE meta`, `DROP TABLE holidays`)
     })
 
@@ -135,6 +167,23 @@ onLibsql(() => {
       await block(false)
       assert.equal((await ledger.stream('mail')).name, 'mail')
       await ledger.close()
+    })
+
+    test('through a replica knows what the primary refuses, and gets answers of any size', async () => {
+      const near = await openLedger(replica.url, { token: all })
+      const write = (sql: string) => near.driver.transaction((tx) => tx.run(sql))
+      await write(`CREATE TABLE once (n INTEGER PRIMARY KEY)`)
+      await write(`INSERT INTO once VALUES (1)`)
+      await assert.rejects(write(`INSERT INTO once VALUES (1)`), { code: 'SQLITE_CONSTRAINT' })
+      const many = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 12)
+        SELECT i, hex(zeroblob(500000)) AS text FROM n`
+      const rows = await near.driver.read((tx) => tx.all<{ i: number; text: string }>(many))
+      assert.deepEqual(
+        rows.map(({ i, text }) => [i, text.length]),
+        Array.from({ length: 12 }, (_, at) => [at + 1, 1_000_000]),
+      )
+      await write(`DROP TABLE once`)
+      await near.close()
     })
 
     test('through a replica sees at once what was written at the primary', async () => {

@@ -6,8 +6,8 @@ import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { type Announcement, LONG_CODE, type Tx, type Value } from '../contract.ts'
 import { isIdle, Manners, RunAgain, type ServerTx } from '../effects.ts'
-import type { BatchAnswer, Step, StepResult, Stream } from './connection.ts'
-import { Aftermath, classify, ServerError, TIMED_OUT, UnreadError } from './errors.ts'
+import { type BatchAnswer, REFUSED_PAUSE_MS, type Step, type StepResult, type Stream } from './connection.ts'
+import { Aftermath, classify, ServerError, TIMED_OUT, TooLargeError, UnreadError } from './errors.ts'
 
 /** Of one request; what is more follows in the next. */
 const STEPS_MAX = 2_000
@@ -16,12 +16,11 @@ const REQUEST_BYTES_MAX = 4 * 1024 * 1024
 /** The server ends a transaction after five seconds, if others wait: who has worked for so long of them was busy. */
 const LONG_MS = 2_500
 /**
- * For how long a BEGIN that is refused is sent anew, and after what pause. The server lets writers in one after another,
+ * For how long a BEGIN that is refused is sent anew. The server lets writers in one after another,
  * but sends those away who wait while it empties its log, and on a busy machine also some who are next: what they had
  * seen of the database is old by then, and they have only 15 ms for another look.
  */
 const BEGIN_MS_MAX = 120_000
-const BEGIN_PAUSE_MS = 20
 
 type Pending = Step & { resolve: (result: StepResult) => void; reject: (thrown: unknown) => void }
 
@@ -143,8 +142,29 @@ export class LookTx extends StreamTx {
         else reject(errors[at + 1] ?? errors[0])
       }
     } catch (thrown) {
-      if (thrown instanceof UnreadError && list.length > 1) for (const one of list) await this.post([one])
+      const isTooLarge = thrown instanceof TooLargeError
+      const isOfOne = thrown instanceof UnreadError || isTooLarge
+      if (isOfOne && list.length > 1) for (const one of list) await this.post([one])
+      else if (isTooLarge) await this.#postLarge(list[0]!)
       else for (const { reject } of list) reject(thrown)
+    }
+  }
+
+  /** One that has more rows than an answer may hold. */
+  async #postLarge(one: Pending): Promise<void> {
+    const stream = this.#stream
+    try {
+      // So that it goes to the primary.
+      const open = await stream.batch([{ sql: 'BEGIN' }, { sql: 'SELECT 1', when: 'begun' }], {
+        isFirst: true,
+      })
+      const error = open.errors.find((each) => each !== undefined)
+      if (error) throw error
+      one.resolve(await stream.rows(one))
+      await stream.batch([{ sql: 'ROLLBACK', when: 'open' }], { isFirst: false })
+    } catch (thrown) {
+      stream.forget() // the server ends what it had begun
+      one.reject(thrown)
     }
   }
 
@@ -208,12 +228,34 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     }
     const answer = await this.#batch(list)
     if (answer === 'unread') for (const one of list) await this.post([one])
+    else if (answer === 'large') await this.#postLarge(list)
     else if (answer) this.#answer(list, answer)
     else for (const { reject } of list) reject(this.failure)
   }
 
-  /** Undefined where there is no answer, or a failure is all of it; `unread` where several have to be sent one by one. */
-  async #batch(list: readonly Step[]): Promise<BatchAnswer | 'unread' | undefined> {
+  /** Each SELECT by itself, with as many rows as it has; those before them were run. */
+  async #postLarge(list: readonly Pending[]): Promise<void> {
+    for (const one of list) {
+      const sinceMs = systemClock.monotonicMs()
+      try {
+        if (this.failure !== undefined) throw new Aftermath('a statement before it failed')
+        one.resolve(SELECT.test(one.sql) ? await this.#stream.rows(one) : NO_ROWS)
+      } catch (thrown) {
+        if (!(thrown instanceof Aftermath)) this.fail(thrown)
+        // Nothing is known of the transaction any more.
+        this.broken = true
+        one.reject(thrown)
+      } finally {
+        this.busyMs += systemClock.monotonicMs() - sinceMs
+      }
+    }
+  }
+
+  /**
+   * Undefined where there is no answer, or a failure is all of it; `unread` where several have to be sent one by one,
+   * `large` where each of those that look has to be asked for by itself.
+   */
+  async #batch(list: readonly Step[]): Promise<BatchAnswer | 'unread' | 'large' | undefined> {
     const isFirst = !this.#isBegun
     const steps: Step[] = list.map(({ sql, args }) => ({ sql, args, when: 'open' }))
     if (isFirst) steps.unshift({ sql: this.#begin })
@@ -221,8 +263,8 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     const sinceMs = systemClock.monotonicMs()
     try {
       let answer = await this.#stream.batch(steps, { isFirst })
-      while (isFirst && isNotBegun(answer) && systemClock.monotonicMs() - sinceMs < BEGIN_MS_MAX) {
-        await sleep(systemClock, BEGIN_PAUSE_MS)
+      while (isFirst && answer.errors[0]?.isNotBegun && systemClock.monotonicMs() - sinceMs < BEGIN_MS_MAX) {
+        await sleep(systemClock, REFUSED_PAUSE_MS)
         answer = await this.#stream.batch(steps, { isFirst })
       }
       this.#isOpen = answer.isOpen
@@ -238,8 +280,14 @@ export class LibsqlTx extends StreamTx implements ServerTx {
       // Not even BEGIN was run.
       if (isUnread && isFirst) this.#isBegun = false
       if (isUnread && list.length > 1) return 'unread'
+      const goesOn = thrown instanceof TooLargeError && thrown.isOpen
+      if (goesOn) {
+        this.#isOpen = true
+        this.#begunMs ??= systemClock.monotonicMs()
+        if (looksOnly(list)) return 'large'
+      }
       this.fail(thrown)
-      this.broken = !isUnread
+      this.broken = !isUnread && !goesOn
       return undefined
     } finally {
       // Waiting for others at the beginning is not its own time.
@@ -324,7 +372,7 @@ export class LibsqlTx extends StreamTx implements ServerTx {
     const more = last(hasWritten)
     const steps = [...list, ...more, { sql: 'COMMIT' }]
     const answer = await this.#batch(steps)
-    if (answer === 'unread' || !answer) {
+    if (answer === 'large' || answer === 'unread' || !answer) {
       this.fail(new ServerError('a statement cannot be read', { code: 'SQL_PARSE_ERROR' }))
       for (const { reject } of list) reject(this.failure)
       if (hasWritten && this.#isUnknown) return false
@@ -344,8 +392,7 @@ export class LibsqlTx extends StreamTx implements ServerTx {
   /** No answer, or none of which it is sure that the server gave it before it did anything. */
   get #isUnknown(): boolean {
     const { failure } = this
-    const isRefused = failure instanceof ServerError && failure.status !== undefined && failure.status < 500
-    return this.broken && !isRefused
+    return this.broken && !(failure instanceof ServerError && failure.isRefusal)
   }
 
   /** What is under way is not waited for longer than its answer takes. */
@@ -364,19 +411,20 @@ export class LibsqlTx extends StreamTx implements ServerTx {
 
 const LOOKS = /^\s*(?:SELECT|EXPLAIN|SAVEPOINT|RELEASE|ROLLBACK)\b/i
 const CHANGES = /^\s*(?:INSERT|UPDATE|DELETE|REPLACE|WITH)\b/i
+const SELECT = /^\s*(?:SELECT|WITH\b(?![\s\S]*\b(?:INSERT|UPDATE|DELETE|REPLACE)\b))\b/i
+const HAS_NO_ROWS = /^\s*(?:SAVEPOINT|RELEASE|ROLLBACK)\b/i
+const NO_ROWS: StepResult = { columns: [], rows: () => [], changes: 0, rowsRead: 0, rowsWritten: 0 }
+
+/** SELECTs, and before them at most what has no rows: so it is known how far it got where one of them has too many. */
+function looksOnly(list: readonly Step[]): boolean {
+  const first = list.findIndex(({ sql }) => !HAS_NO_ROWS.test(sql))
+  return first >= 0 && list.slice(first).every(({ sql }) => SELECT.test(sql))
+}
 
 /** What neither looks nor changes rows is a change of tables, of which the server tells no number. */
 function isWrite(sql: string, { changes, rowsWritten }: StepResult): boolean {
   if (LOOKS.test(sql)) return false
   return !CHANGES.test(sql) || changes > 0 || rowsWritten > 0
-}
-
-/**
- * The lock was not to be had; or the server gave notice, once more, that it has ended the transaction before on this stream.
- * Nothing of the request was run.
- */
-function isNotBegun({ errors: [error] }: BatchAnswer): boolean {
-  return error !== undefined && (error.code === TIMED_OUT || /^SQLITE_BUSY/.test(error.code ?? ''))
 }
 
 /** Such as INSERT OR ROLLBACK: what came before it is gone, and what came after it was not run. */

@@ -1,7 +1,7 @@
 /** A transaction that an app has begun with @libsql/client, as the ledger's statements see it. */
 import { TidemarkError } from '../../base/errors.ts'
 import type { Value } from '../contract.ts'
-import { classify } from './errors.ts'
+import { classify, ServerError } from './errors.ts'
 import type { Statements } from './tx.ts'
 
 /** What is used of its Transaction. */
@@ -64,13 +64,24 @@ class ClientTx implements Statements {
       try {
         return await this.#client.execute({ sql, args: [...params] })
       } catch (thrown) {
-        throw classify(thrown, this.#where)
+        throw classify(asServerError(thrown), this.#where)
       }
     })
     this.#last = turn.catch(() => {}) // whoever asked is told
     return turn
   }
 }
+
+/** An error of the client tells by its code what the server said of a statement; others are of the connection. */
+function asServerError(thrown: unknown): unknown {
+  if (!(thrown instanceof Error) || thrown instanceof ServerError) return thrown
+  const { code } = thrown as { code?: unknown }
+  if (typeof code !== 'string' || !OF_STATEMENT.test(code)) return thrown
+  // It puts the code before the words.
+  return new ServerError(thrown.message.replace(`${code}: `, ''), { code })
+}
+
+const OF_STATEMENT = /^(?:SQLITE_|SQL_|ARGS_|TRANSACTION_|BLOCKED|RESPONSE_TOO_LARGE)/
 
 /** How integers come is the client's setting. */
 function plain(value: Value): Value {

@@ -1,6 +1,8 @@
 /**
  * SQL with `?` on PostgreSQL. A text is translated to `$1 … $n` once; one that comes back often is prepared
- * under a name, so that the server parses and plans it once per connection.
+ * under a name, so that the server parses and plans it once per connection. One that takes a list is not: a plan that was
+ * made while a table was small reads all of it when it is large, until the server has counted it anew, and planning
+ * costs little beside many rows.
  */
 
 /** A prepared statement costs memory on every connection; lists of varying length would each be a new text. */
@@ -8,6 +10,8 @@ const NAMES_MAX = 256
 const NAMED_PARAMS_MAX = 32
 const USES_BEFORE_NAMED = 4
 const TEXTS_MAX = 2_000
+/** A list of rows or texts as JSON. */
+const LIST = /\bjsonb?_(?:to_recordset|array_elements)/
 
 export type Statement = { text: string; name: string | undefined }
 
@@ -24,7 +28,8 @@ export class StatementBook {
       if (this.#entries.size >= TEXTS_MAX) this.#entries.clear()
       const { text, params } = translate(sql)
       // What has several statements can only be sent unprepared.
-      entry = { text, name: undefined, uses: 0, nameable: params <= NAMED_PARAMS_MAX && !text.includes(';') }
+      const nameable = params <= NAMED_PARAMS_MAX && !text.includes(';') && !LIST.test(text)
+      entry = { text, name: undefined, uses: 0, nameable }
       this.#entries.set(sql, entry)
     }
     entry.uses += 1

@@ -13,7 +13,8 @@ import {
 } from '../../src/apps/files/folder-pair.ts'
 import { type FileSync, openFileSync } from '../../src/apps/files/index.ts'
 import type { OpenFiles } from '../../src/apps/files/runtime.ts'
-import { addSimulatedPair } from '../../src/apps/files/store/file-store.suite.ts'
+import type { OpenNode } from '../../src/apps/files/store/contract.ts'
+import { addSimulatedPair, strandedNodes } from '../../src/apps/files/store/file-store.suite.ts'
 import { FileStore, setFolderPair } from '../../src/apps/files/store/file-store.ts'
 import { changeSettings } from '../../src/apps/files/store/filter-change.ts'
 import { simulatedSettings } from '../../src/apps/files/sync.suite.ts'
@@ -252,11 +253,24 @@ export async function untilSettled(
   { untilMs, isOver }: { untilMs: number; isOver: () => boolean },
 ): Promise<boolean> {
   while (!isOver()) {
-    if (await isIdle(engine, store).catch(() => false)) return true
+    const open = await idleNodes(engine, store).catch(() => undefined)
+    if (open) return checkWaits(open)
     if (systemClock.monotonicMs() > untilMs) throw new Error(`not settled: ${await describe(engine, store)}`)
     await sleep(systemClock, LOOK_MS)
   }
   return false
+}
+
+/** Nobody is left waiting for something that does not move: a sync would say that it is not finished. */
+function checkWaits(open: readonly OpenNode[]): true {
+  const stranded = strandedNodes(open)
+  if (stranded.length > 0) throw new Error(`nobody is going to wake ${JSON.stringify(stranded)}`)
+  return true
+}
+
+/** What is open where nothing is left to do. */
+async function idleNodes(engine: Engine, store: FileStore): Promise<OpenNode[] | undefined> {
+  return (await isIdle(engine, store)) ? store.openNodes(PAIR, { limit: 100_000 }) : undefined
 }
 
 async function isIdle(engine: Engine, store: FileStore): Promise<boolean> {

@@ -234,6 +234,37 @@ const REMEMBERED: [string, Step[]][] = [
       { do: 'copy', side: 'here', at: 0, to: 0, name: 6 },
     ],
   ],
+  [
+    'what an interrupted exchange of names has left of a deleted item is no copy of a file with its name and content',
+    [
+      { do: 'make', side: 'here', type: 'file', to: 0, name: 0 },
+      { do: 'make', side: 'here', type: 'file', to: 0, name: 1 },
+      { do: 'settle' },
+      { do: 'swap', side: 'there', at: 1, with: 0 },
+      { do: 'look', steps: 1 },
+      { do: 'move', side: 'here', at: 0, to: 0, name: 4 },
+      { do: 'look', steps: 2 },
+      { do: 'hear', pageSize: 2, isTwice: false },
+      { do: 'plan' },
+      { do: 'look', steps: 8 },
+      { do: 'replace', side: 'there', at: 0 },
+      { do: 'run', pick: 0, isCrash: true, before: [], between: [] },
+      { do: 'copy', side: 'there', at: 0, to: 0, name: 4 },
+    ],
+  ],
+  [
+    'a file that is planned while the conflict with the item of its name is left undecided does not wait for ever',
+    [
+      { do: 'ask' },
+      { do: 'make', side: 'here', type: 'file', to: 0, name: 0 },
+      { do: 'make', side: 'there', type: 'file', to: 0, name: 0 },
+      { do: 'hear', pageSize: 1_000, isTwice: false },
+      { do: 'look', steps: 1_000 },
+      { do: 'plan' },
+      { do: 'look', steps: 1_000 },
+      { do: 'plan', between: [{ do: 'run', pick: 0, isCrash: false, before: [], between: [] }] },
+    ],
+  ],
 ]
 
 for (const [title, steps] of REMEMBERED) test(title, () => relive(store, steps))

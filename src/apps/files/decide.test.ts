@@ -205,6 +205,16 @@ test('a name of our own for a moment that is left here alone is exchanged for a 
   }
 })
 
+test('a name of our own for a moment is no rename: who was renamed before stays when OneDrive deletes it, who was not goes', () => {
+  const node = fileCase('same', 'deleted')
+  const named = (name: string): Case => ({ ...node, local: { ...local, name } })
+  assert.equal(decide(named('.tidemark-move-2-a.txt'), 'two-way').do, 'delete-local')
+  assert.equal(decide(named('.tidemark-move-2-b.txt'), 'two-way').do, 'detach')
+  assert.equal(decide(named('b.txt'), 'two-way').do, 'detach')
+  const elsewhere = { ...named('.tidemark-move-2-a.txt'), localParentId: 'Y' }
+  assert.equal(decide(elsewhere, 'two-way').do, 'detach', 'somebody may have moved it before')
+})
+
 test('another form of the same accent is the same name', () => {
   const node = fileCase('same', 'same')
   const [nfc, nfd] = ['caf\u00e9', 'cafe\u0301']

@@ -5,7 +5,7 @@
  * One thing at a time: a node that was moved and edited is moved first, and decided anew.
  */
 import type { Reason } from './left-code.ts'
-import { isTemporaryName } from './names.ts'
+import { isTemporaryName, nameBefore } from './names.ts'
 import {
   type BaseRow,
   contentSameness,
@@ -249,8 +249,16 @@ export function isMovedRemotely(remote: RemoteRow, base: BaseRow): boolean {
   return remote.parentId !== base.parentId || !sameSpelling(remote.name, base.name)
 }
 
+/**
+ * A name of our own is nobody's wish; but in which folder it was before is not known: somebody may have moved it there,
+ * and then it stays.
+ */
 function isMovedLocally({ local, localParentId }: Case, base: BaseRow): boolean {
-  return localParentId !== base.parentId || !sameSpelling(local!.name, base.name)
+  const { name } = local!
+  const isSameName = [name, ...(isTemporaryName(name) ? [nameBefore(name)] : [])].some((one) =>
+    sameSpelling(one, base.name),
+  )
+  return localParentId !== base.parentId || !isSameName
 }
 
 function illegal({ illegalName }: Case): Decision {

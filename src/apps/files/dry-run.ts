@@ -24,7 +24,7 @@ import { writePlan } from './store/ends.ts'
 import { FileStore, type NewFolderPair, setFolderPair } from './store/file-store.ts'
 import { copyFolderPair } from './store/folder-pair-copy.ts'
 import { recordLocal, setLocalHash } from './store/local-tree.ts'
-import { freeAllWaiting, freeNode, releaseSettled } from './store/open-nodes.ts'
+import { freeAllWaiting, freeNode, freeStranded, releaseSettled } from './store/open-nodes.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
 import type { LocalStat, NodeKey } from './trees.ts'
 
@@ -152,6 +152,7 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
     signal.throwIfAborted()
     const row = await store.folderPair(name)
     const planned = await planOnce(store, pair, row, clock.now())
+    if (!planned && (await store.write((tx) => freeStranded(tx, name))) > 0) continue
     if (!planned) break
     const cycle = row.planned + 1
     for (const { node, because } of planned.waiting) reasons.set(node, { because })

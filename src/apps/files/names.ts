@@ -59,7 +59,7 @@ const CONFLICT_COPY = /\.conflict-\d{8}-\d{6}(?:-\d+)?(?=\.[^.]*$|$)/
 export function conflictNameOf(name: string, atMs: number, count = 0): string {
   const at = new Date(atMs).toISOString().replaceAll(/[-:]/g, '')
   const stamp = `.conflict-${at.slice(0, 8)}-${at.slice(9, 15)}${count > 0 ? `-${count}` : ''}`
-  const plain = name.replace(TEMPORARY, '').replace(CONFLICT_COPY, '') || name
+  const plain = originalNameOf(nameBefore(name)) || name
   const dot = plain.lastIndexOf('.')
   const [stem, ending] = dot > 0 ? [plain.slice(0, dot), plain.slice(dot)] : [plain, '']
   return cut(stem, LOCAL_NAME_BYTES_MAX - Buffer.byteLength(stamp + ending)) + stamp + ending
@@ -84,6 +84,16 @@ export function temporaryNameOf(name: string, number: number): string {
 
 export function isTemporaryName(name: string): boolean {
   return TEMPORARY.test(name)
+}
+
+/** What it was called before it got such a name; of a long name the beginning. */
+export function nameBefore(temporary: string): string {
+  return temporary.replace(TEMPORARY, '')
+}
+
+/** The name that a conflict copy is a copy of; of any other, itself. */
+export function originalNameOf(name: string): string {
+  return name.replace(CONFLICT_COPY, '')
 }
 
 /** What takes no part because somebody wished it. */

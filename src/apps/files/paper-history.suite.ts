@@ -7,8 +7,9 @@ import fc from 'fast-check'
 import { isConflictName } from './names.ts'
 import type { PaperFile } from './paper-sides.suite.ts'
 import { type Job, PaperWorld } from './paper-world.suite.ts'
+import { resolveConflict } from './store/conflicts.ts'
 import type { OpenNode } from './store/contract.ts'
-import { allRows } from './store/file-store.suite.ts'
+import { allRows, strandedNodes } from './store/file-store.suite.ts'
 import type { FileStore } from './store/file-store.ts'
 import { localNode, type NodeKey, nameKey } from './trees.ts'
 
@@ -29,10 +30,15 @@ type Move =
   | { do: 'hear'; pageSize: number; isTwice: boolean }
   | { do: 'look'; steps: number }
   | { do: 'glance'; at: number }
-  | { do: 'plan' }
+  /** `between`: its rows were read, and nothing of it is written. */
+  | { do: 'plan'; between?: Step[] }
+  /** Somebody decides about a conflict. */
+  | { do: 'decide'; at: number; state: Choice }
 
+type Choice = 'kept-both' | 'kept-local' | 'kept-remote'
 type Run = { do: 'run'; pick: number; isCrash: boolean; before: Step[]; between: Step[] }
-export type Step = Deed | Move | Run | { do: 'settle' }
+/** `ask`: from now on people decide about conflicts. */
+export type Step = Deed | Move | Run | { do: 'settle' } | { do: 'ask' }
 
 const NAMES = ['a', 'b', 'c.txt', 'B', 'd', 'e.txt', 'A', 'bad:name'] as const
 const RARE = 6
@@ -75,6 +81,14 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('look'), steps: fc.constantFrom(1, 2, 4, 8, WHOLE) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('glance'), at: number }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('plan') }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('decide'),
+      at: number,
+      state: fc.constantFrom<Choice>('kept-both', 'kept-local', 'kept-remote'),
+    }),
+  },
 ) as fc.Arbitrary<Move>
 
 /** While an action is under way, others begin and end. */
@@ -107,20 +121,31 @@ const run: fc.Arbitrary<Run> = fc.record({
   between: moment,
 })
 
+/** Actions end while a plan is made of rows that were read before. */
+const raced: fc.Arbitrary<Step> = fc
+  .tuple(moment, fc.array(run, { maxLength: 2, size: 'max' }))
+  .map(([anyhow, runs]) => ({ do: 'plan', between: [...anyhow, ...runs] }))
+
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: deed },
   { weight: 4, arbitrary: move },
+  { weight: 1, arbitrary: raced },
   { weight: 4, arbitrary: run },
   { weight: 1, arbitrary: fc.constant({ do: 'settle' as const }) },
 )
 
 /** Something to begin with, that both sides agree on; then anything. */
 export const histories: fc.Arbitrary<Step[]> = fc
-  .tuple(fc.array(deed, { maxLength: 14, size: 'max' }), fc.array(step, { maxLength: 40, size: 'max' }))
-  .map(([start, rest]) => [...start, { do: 'settle' }, ...rest])
+  .tuple(
+    fc.array(deed, { maxLength: 14, size: 'max' }),
+    fc.array(step, { maxLength: 40, size: 'max' }),
+    fc.constantFrom<Step[]>([], [], [{ do: 'ask' }]),
+  )
+  .map(([start, rest, asked]) => [...asked, ...start, { do: 'settle' }, ...rest])
 
 const ROUNDS_MAX = 12
 const RUNS_MAX = 400
+const DECIDING_ROUNDS_MAX = 10
 
 export class History {
   readonly world: PaperWorld
@@ -138,12 +163,20 @@ export class History {
 
   async step(one: Step): Promise<void> {
     const { world } = this
-    if (one.do !== 'run' && one.do !== 'settle') world.say(JSON.stringify(one))
+    if (one.do !== 'run' && one.do !== 'settle' && one.do !== 'plan') world.say(JSON.stringify(one))
+    await this.#do(one)
+    await this.#checkWaits()
+  }
+
+  async #do(one: Step): Promise<void> {
+    const { world } = this
     if (one.do === 'hear') await world.hear(one.pageSize, one)
     else if (one.do === 'look') await world.look(one.steps)
     else if (one.do === 'glance')
       await world.look(Number.POSITIVE_INFINITY, pick(world.here.folders(), one.at))
-    else if (one.do === 'plan') await world.plan()
+    else if (one.do === 'plan') await world.plan(this.#all(one.between ?? []))
+    else if (one.do === 'ask') world.askPeople()
+    else if (one.do === 'decide') await this.#resolve(one)
     else if (one.do === 'settle') await this.settle()
     else if (one.do === 'run') await this.#run(one)
     else this.#act(one)
@@ -153,11 +186,28 @@ export class History {
     const job = pick(this.world.ready(), at)
     if (!job || this.#running.has(job)) return
     this.#running.add(job)
-    const all = (steps: readonly Step[]) => async (): Promise<void> => {
+    await this.world.run(job, { before: this.#all(before), between: this.#all(between), isCrash })
+    this.#running.delete(job)
+  }
+
+  #all(steps: readonly Step[]): () => Promise<void> {
+    return async () => {
       for (const one of steps) await this.step(one)
     }
-    await this.world.run(job, { before: all(before), between: all(between), isCrash })
-    this.#running.delete(job)
+  }
+
+  async #resolve({ at, state }: { at: number; state: Choice }): Promise<boolean> {
+    const { store, name: pair, clock } = this.world
+    const conflict = pick(await store.conflicts(pair, { state: 'open' }), at)
+    if (!conflict) return false
+    await store.write((tx) => resolveConflict(tx, pair, { id: conflict.id, state, atMs: clock.now() }))
+    return true
+  }
+
+  /** Whoever waits for another is going to be woken: that one is in work, to be planned, or waits for such. */
+  async #checkWaits(): Promise<void> {
+    const stranded = strandedNodes([...(await this.#open()).values()])
+    assert.deepEqual(stranded, [], 'it waits for something that does not move')
   }
 
   #act(one: Deed): void {
@@ -276,10 +326,23 @@ export class History {
         assert.fail(`not settled after ${ROUNDS_MAX} rounds:\n${await world.openText()}`)
     }
     await this.#checkRows()
+    await this.#checkAsked()
     await this.#checkEqual()
     this.#checkKept()
     this.#checkCopies()
     world.say('--- settled')
+  }
+
+  /** What waits for people goes on once they have decided; that may free a name which two others want. */
+  async decideAll(): Promise<void> {
+    const states: Choice[] = ['kept-both', 'kept-local', 'kept-remote']
+    for (let round = 0; round < DECIDING_ROUNDS_MAX; round++) {
+      let count = 0
+      while (await this.#resolve({ at: 0, state: states[count % states.length]! })) count += 1
+      if (count === 0) return
+      await this.settle()
+    }
+    assert.fail('conflicts come up again and again')
   }
 
   async #drain(): Promise<void> {
@@ -296,17 +359,10 @@ export class History {
     }
   }
 
-  /** Open nodes that are neither left for a reason nor wait for such. */
+  /** Open nodes that are not left for a reason: a sync would not end. */
   async #unsettled(): Promise<OpenNode[]> {
     const open = await this.#open()
-    const isSettled = (node: OpenNode, seen: Set<NodeKey>): boolean => {
-      if (node.planned !== null || seen.has(node.node)) return false
-      if (node.because !== null) return true
-      if (node.waitsFor === null) return false
-      const other = open.get(node.waitsFor)
-      return other !== undefined && isSettled(other, new Set([...seen, node.node]))
-    }
-    return [...open.values()].filter((node) => !isSettled(node, new Set()))
+    return [...open.values()].filter(({ planned, because }) => planned !== null || because === null)
   }
 
   async #open(): Promise<Map<NodeKey, OpenNode>> {
@@ -385,6 +441,14 @@ export class History {
     }
   }
 
+  /** People are asked about nothing that is over. */
+  async #checkAsked(): Promise<void> {
+    const open = await this.#open()
+    const asked = await this.world.store.conflicts(this.world.name, { state: 'open' })
+    for (const { id, node } of asked)
+      assert.equal(open.get(node)?.code, 'undecided', `conflict ${id} of ${node} is over`)
+  }
+
   /** But what is left for a reason that is really one. */
   async #checkEqual(): Promise<void> {
     const { here, there } = this.world
@@ -392,12 +456,17 @@ export class History {
     const { local } = await this.#rows()
     const rowOf = new Map(local.filter((row) => !row.isMissing).map((row) => [localNode(row), row]))
     const left = { here: new Set<number>(), there: new Set<string>() }
-    for (const { node, because, waitsFor } of open.values()) {
+    const asked = new Set(
+      (await this.world.store.conflicts(this.world.name, { state: 'open' })).map(({ node }) => node),
+    )
+    for (const { node, because, code, waitsFor } of open.values()) {
       const row = rowOf.get(node)
       const thing = row && here.things.get(Number(row.ino))
       if (thing) left.here.add(thing.id)
       if (node.startsWith('i:')) left.there.add(node.slice(2))
-      if (because?.endsWith('is left alone')) assert.ok(open.has(waitsFor!), `${node} waits for nothing`)
+      if (code === 'undecided')
+        assert.ok(asked.has(node) || asked.has(waitsFor!), `nobody is asked of ${node}`)
+      else if (because?.endsWith('is left alone')) assert.ok(open.has(waitsFor!), `${node} waits for nothing`)
       else if (because !== null && !because.includes('names')) this.#checkClash(node, because, thing)
       else if (because !== null)
         assert.ok(thing && isIllegal(thing.name), `${node} is left without a reason: ${because}`)
@@ -481,6 +550,7 @@ export async function relive(store: FileStore, steps: readonly Step[]): Promise<
   try {
     for (const one of steps) await history.step(one)
     await history.settle()
+    await history.decideAll()
   } catch (thrown) {
     const cause = thrown instanceof Error ? thrown : new Error(String(thrown))
     throw new Error(

@@ -7,13 +7,21 @@ import { endAgreed, endPlaced } from './act/agreed.ts'
 import { notGiven } from './act/fresh-look.ts'
 import { rowAt } from './act/local-side.ts'
 import type { ActionContext, Ended, VerbRun } from './action.ts'
-import { isComparison } from './decide.ts'
+import { isComparison, TEMPORARY_NAME } from './decide.ts'
 import { isSameStat, isSameThing } from './local/stat.ts'
-import { conflictNameOf, temporaryNameOf } from './names.ts'
+import { conflictNameOf, nameBefore, originalNameOf, temporaryNameOf } from './names.ts'
 import type { Item, PaperDrive, PaperFile, PaperFolder, Refusal } from './paper-sides.suite.ts'
 import { hashOf } from './paper-sides.suite.ts'
 import type { ActionVerb } from './plan-order.ts'
-import { endHandedOver, endYielded } from './store/conflicts.ts'
+import {
+  decidedState,
+  endHandedOver,
+  endKeptLocal,
+  endKeptRemote,
+  endOpenConflict,
+  endYielded,
+  waitForNamesake,
+} from './store/conflicts.ts'
 import type { LocalObservation } from './store/contract.ts'
 import { endGone, endSetAside } from './store/ends.ts'
 import { localRow, recordLocal, setLocalHash } from './store/local-tree.ts'
@@ -459,15 +467,16 @@ function moveRefused(
 
 async function deleteLocal(paper: Paper, context: ActionContext): Promise<Ended> {
   const { here } = paper
-  const { pair, store, node, version } = context
+  const { pair, store, node, version, job } = context
   const { base } = context.case
   const local = context.case.local!
+  const atMs = job.clock.now()
   await paper.pause()
   const names = await store.localPath(pair.name, local.id)
   const thing = names && here.resolve(names)
   const gone: Ended = {
     end: 'done',
-    write: (tx) => endGone(tx, pair.name, { node, version, isOnlyHere: true }),
+    write: (tx) => endGone(tx, pair.name, { node, version, atMs, isOnlyHere: true }),
   }
   if (!thing) return gone
   if (local.type === 'folder') {
@@ -509,13 +518,14 @@ async function notEmptyHere(
 
 async function deleteRemote(paper: Paper, context: ActionContext): Promise<Ended> {
   const { there } = paper
-  const { pair, node, version } = context
+  const { pair, node, version, job } = context
   const remote = context.case.remote!
   const back = await lookForIt(paper, context)
   if (back) return back
   await paper.pause()
   const item = there.things.get(remote.itemId)
-  const gone: Ended = { end: 'done', write: (tx) => endGone(tx, pair.name, { node, version }) }
+  const atMs = job.clock.now()
+  const gone: Ended = { end: 'done', write: (tx) => endGone(tx, pair.name, { node, version, atMs }) }
   if (!item) return notGiven(context, [remote.itemId])
   const inside = there.children(item.id)
   if (inside.length > 0) {
@@ -568,7 +578,7 @@ async function yieldName(paper: Paper, context: ActionContext): Promise<Ended | 
   const waitsFor = itemNode(known.itemId)
   const other = await store.nodeCase(pair.name, waitsFor)
   if (other.local?.id === local!.id)
-    return { end: 'done', write: (tx) => waitForNode(tx, pair.name, { node, version, waitsFor }) }
+    return { end: 'done', write: (tx) => waitForNamesake(tx, pair.name, { node, version, waitsFor }) }
   if (local!.type !== 'file' || remote.type !== 'file') return undefined
   const file = await fileAsSeen(paper, context, local!)
   if ('end' in file) return file
@@ -587,7 +597,8 @@ async function yieldName(paper: Paper, context: ActionContext): Promise<Ended | 
   const now = await fileAsSeen(paper, context, local!)
   if ('end' in now) return now
   takeToTrash(paper, now)
-  return { end: 'done', write: (tx) => endYielded(tx, pair.name, { node, version, local: seen }) }
+  const yielded = { node, version, local: seen, atMs: context.job.clock.now() }
+  return { end: 'done', write: (tx) => endYielded(tx, pair.name, yielded) }
 }
 
 /** Undefined where they differ. */
@@ -602,12 +613,72 @@ async function compared(paper: Paper, context: ActionContext): Promise<Ended | u
   return uploaded(context, remote!, { stat: paper.here.stat(file), hash: hashOf(file.content) })
 }
 
+/** Left by an exchange of names, and another file has the name that it had, with the same content. */
+async function yieldLeftover(paper: Paper, context: ActionContext): Promise<Ended | undefined> {
+  const { pair, node, version, job } = context
+  const { remote } = context.case
+  const local = context.case.local!
+  if (local.type !== 'file' || (remote && !remote.isDeleted)) return undefined
+  await paper.pause()
+  const file = await fileAsSeen(paper, context, local)
+  if ('end' in file) return file
+  const before = nameBefore(local.name)
+  const others = [before, originalNameOf(before)].map((name) => paper.here.child(file.parentId!, name))
+  if (!others.some((other) => other?.type === 'file' && other.content === file.content)) return undefined
+  takeToTrash(paper, file)
+  const yielded = { node, version, local, atMs: job.clock.now() }
+  return { end: 'done', write: (tx) => endYielded(tx, pair.name, yielded) }
+}
+
+function isForPeople({ pair, decision }: ActionContext): boolean {
+  return pair.settings.conflicts === 'manual' && decision.do === 'conflict' && decision.row !== TEMPORARY_NAME
+}
+
+/** As somebody has decided; undefined where that is to keep both. */
+async function asDecided(paper: Paper, context: ActionContext): Promise<Ended | undefined> {
+  const { pair, store, node, version, decision, job } = context
+  const remote = context.case.remote!
+  await paper.pause()
+  const file = await fileAsSeen(paper, context, context.case.local!)
+  if ('end' in file) return file
+  const item = paper.there.things.get(remote.itemId)
+  if (item?.cTag !== remote.cTag) return heardInstead(context, [itemNow(paper, remote)], 'another version')
+  const hash = hashOf(file.content)
+  const local = { ...context.case.local!, hash, sha256: hash }
+  const hashes = { localHash: hash, remoteHash: remote.hash }
+  const state = await store.write((tx) => decidedState(tx, pair.name, { node, ...hashes }))
+  if (state === 'kept-both') return undefined
+  const end = { node, local, remote, record: undefined }
+  if (state === 'kept-local') {
+    paper.here.bin.push(item.content)
+    const there = { hash: remote.hash ?? '', sha256: remote.hash }
+    return { end: 'done', write: (tx) => endKeptLocal(tx, pair.name, { ...end, there }) }
+  }
+  if (state === 'kept-remote') {
+    return {
+      end: 'done',
+      write: (tx) => endKeptRemote(tx, pair.name, { ...end, here: { hash, sha256: hash } }),
+    }
+  }
+  const { conflict: kind } = decision as typeof decision & { do: 'conflict' }
+  const record = { kind, path: job.payload.path, node, copyPath: null, at: job.clock.now(), ...hashes }
+  const open = { node, version, local, code: 'undecided' as const, because: 'somebody is to decide' }
+  return {
+    end: 'done',
+    note: open.because,
+    write: (tx) => endOpenConflict(tx, pair.name, { ...open, record: { ...record, state: 'open' } }),
+  }
+}
+
 /** Keep both: OneDrive keeps the name, what is here gets another. */
 async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
   const { here } = paper
   const yielded = context.decision.do === 'conflict' ? undefined : await yieldName(paper, context)
   const same = isComparison(context.decision) ? await compared(paper, context) : undefined
   if (yielded ?? same) return (yielded ?? same)!
+  const decided = isForPeople(context) ? await asDecided(paper, context) : undefined
+  const left = context.decision.row === TEMPORARY_NAME ? await yieldLeftover(paper, context) : undefined
+  if (decided ?? left) return (decided ?? left)!
   const { pair, store, node, version, decision, job } = context
   const { remote } = context.case
   const local = context.case.local!
@@ -625,7 +696,7 @@ async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
     const thing = 'changed' in moved ? moved.changed : moved.taken
     return otherHere(paper, context, local, thing)
   }
-  const isDetached = decision.do === 'conflict'
+  const isDetached = decision.do === 'conflict' && decision.row !== TEMPORARY_NAME
   const kind = decision.do === 'conflict' ? decision.conflict : 'create-create'
   return {
     end: 'done',

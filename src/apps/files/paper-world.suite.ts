@@ -19,7 +19,7 @@ import type { LocalObservation } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
 import { type FileStore, setFolderPair } from './store/file-store.ts'
 import { recordLocal } from './store/local-tree.ts'
-import { freeAllWaiting } from './store/open-nodes.ts'
+import { freeAllWaiting, freeStranded } from './store/open-nodes.ts'
 import { recordRemote } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
@@ -49,6 +49,7 @@ export class PaperWorld {
   #scan: { scan: PaperScan; isWhole: boolean } | undefined
   #pages: { rows: RemoteRow[][]; cursor: number } | undefined
   #cursor = 0
+  #isPlanning = false
   readonly #pair: FolderPair
 
   private constructor(store: FileStore, name: string) {
@@ -169,14 +170,32 @@ export class PaperWorld {
     }
   }
 
-  /** Until nothing is left to plan; returns how many actions came of it. */
-  async plan(): Promise<number> {
+  /** People decide about conflicts themselves. */
+  askPeople(): void {
+    this.#pair.settings.conflicts = 'manual'
+  }
+
+  /** Until nothing is left to plan; returns how many actions came of it. `between`: rows were read, nothing is written. */
+  async plan(between: Moment = NOTHING): Promise<number> {
+    // One plan at a time.
+    if (this.#isPlanning) return 0
+    this.#isPlanning = true
+    try {
+      return await this.#planAll(once(between))
+    } finally {
+      this.#isPlanning = false
+    }
+  }
+
+  async #planAll(between: Moment): Promise<number> {
     let actions = 0
     for (let pass = 0; ; pass++) {
       if (pass === PASSES_MAX) throw new Error(`a plan does not come to its end:\n${await this.openText()}`)
       const row = await this.store.folderPair(this.name)
       const made = await planOnce(this.store, this.#pair, row)
+      if (!made && (await this.store.write((tx) => freeStranded(tx, this.name))) > 0) continue
       if (!made) return actions
+      await between()
       const cycle = row.planned + 1
       const write = (tx: Tx): Promise<void> =>
         writePlan(tx, this.name, { cycle, plan: made, atMs: this.clock.now() })

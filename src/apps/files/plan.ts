@@ -37,17 +37,10 @@ export type Plan = {
   actions: Action[]
   /** Changes of rows alone, done with the plan's own commit. A node that they leave open is planned once more. */
   bookkeeping: { node: NodeKey; version: number; decision: Bookkeeping }[]
-  /** Planned again when that node's action has ended. */
-  waiting: {
-    node: NodeKey
-    version: number
-    waitsFor: NodeKey
-    because: string
-    wasOpen?: boolean
-    wasStuck?: boolean
-  }[]
+  /** Planned again when that node's action has ended. `was`: how that stood when the rows were read. */
+  waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string; was?: NodeState }[]
   /** Left alone, and said; looked at again when `until` has ended. */
-  reported: (Reason & { node: NodeKey; version: number; until?: NodeKey; wasOpen?: boolean })[]
+  reported: (Reason & { node: NodeKey; version: number; until?: NodeKey; was?: NodeState })[]
   /** Deletions and replacements that were not planned because there are too many: people are asked. */
   heldDeletes: Held | undefined
 }
@@ -276,7 +269,7 @@ class Planner {
       if (node) this.decide(node)
       const decision = this.#decisions.get(child)
       const state = this.#around.stateOf(child)
-      if (decision?.do === 'report' && decision.code === 'held-delete') isGuarded = true
+      if (this.#isHeldDelete(child)) isGuarded = true
       if (decision ? GOES.has(decision.do) : state === 'in work') going = child
       if (decision?.do === 'check') unknown = child
       else if (decision?.do === 'report' || decision?.do === 'nothing') left = child
@@ -424,10 +417,7 @@ class Planner {
     let next: NodeKey | undefined = occupant
     for (let steps = 0; next !== undefined && next !== own && steps < WAITS_MAX; steps++) {
       const decision = this.#decisions.get(next)
-      const isHeld = decision
-        ? decision.do === 'report' && decision.code === 'held-delete'
-        : this.#heldFolders.has(next) || this.#around.isHeldDelete?.(next) === true
-      if (isHeld) return { ...HELD_NAME, until: next }
+      if (this.#isHeldDelete(next)) return { ...HELD_NAME, until: next }
       const before: NodeKey | undefined = decision
         ? undefined
         : (this.#waits.get(next) ?? this.#around.waitsFor?.(next))
@@ -437,6 +427,13 @@ class Planner {
       next = before
     }
     return undefined
+  }
+
+  /** By this plan, or since an earlier one. */
+  #isHeldDelete(node: NodeKey): boolean {
+    const decision = this.#decisions.get(node)
+    if (decision) return decision.do === 'report' && decision.code === 'held-delete'
+    return this.#heldFolders.has(node) || this.#around.isHeldDelete?.(node) === true
   }
 
   /** A new folder that is inside of what is to be moved into it must leave it first. */

@@ -14,13 +14,13 @@ import { type Decision, decide } from './decide.ts'
 import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { judgedPath, withHolds } from './holds.ts'
 import { IGNORE_FILE } from './names.ts'
-import { type Plan, type PlanNode, plan } from './plan.ts'
+import { type NodeState, type Plan, type PlanNode, plan } from './plan.ts'
 import type { Action, ActionVerb } from './plan-order.ts'
 import type { FolderPairRow } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'
 import { freeHeldNames, hasHeldNames } from './store/guard.ts'
-import { releaseSettled } from './store/open-nodes.ts'
+import { freeStranded, hasStranded, releaseSettled } from './store/open-nodes.ts'
 import type { PlanView } from './store/plan-view.ts'
 import { type RulesAhead, rulesAhead, viewOfRules } from './store/plan-view.ts'
 import { waitForWhole } from './store/whole-deletes.ts'
@@ -56,12 +56,14 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
     const row = await store.folderPair(pair.name)
     if (!isKnown(row)) return { skip: 'both sides have to be known first' }
     const planned = await planOnce(store, pair, row, job.clock.now())
+    if (!planned && (await wakeStranded(deps, job, pair))) continue
     if (!planned) break
     const { tail_at: tail } = await deps.ledger.stream(pair.stream)
     const outcome = toOutcome(deps, job, { pair, row, cycle: tail + 1, plan: planned })
     totals.actions += planned.actions.length
     totals.nodes += 1
-    if (isLast(planned)) return { ...outcome, note: `${totals.actions} actions` }
+    if (pass === 0 && isLast(planned) && !(await isAnyStranded(deps, pair)))
+      return { ...outcome, note: `${totals.actions} actions` }
     await job.commit(outcome)
     job.progress({ done: totals.actions, unit: 'items' })
   }
@@ -170,14 +172,13 @@ async function planView(
   const guard = { ...ahead, forced: row.forcedDeletes, ...recent }
   const overwrites = nowMs === undefined ? undefined : await store.overwriteGuard(row, { mode, nowMs })
   const planned = plan(nodes, view.around, { mode, guard, overwrites })
-  // One that is read may be of another batch, of which the view knows nothing.
-  const isOpen = (other: NodeKey): boolean =>
-    other === overwrites?.reading || view.around.stateOf(other) !== 'in step'
-  for (const one of planned.waiting) {
-    one.wasOpen = isOpen(one.waitsFor)
-    one.wasStuck = view.around.stateOf(one.waitsFor) === 'stuck'
+  const stateOf = (other: NodeKey): NodeState => {
+    const state = view.around.stateOf(other)
+    // One that is read may be of another batch, of which the view knows nothing.
+    return state === 'in step' && other === overwrites?.reading ? 'open' : state
   }
-  for (const one of planned.reported) one.wasOpen = one.until !== undefined && isOpen(one.until)
+  for (const one of planned.waiting) one.was = stateOf(one.waitsFor)
+  for (const one of planned.reported) if (one.until !== undefined) one.was = stateOf(one.until)
   return planned
 }
 
@@ -187,6 +188,21 @@ async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, pair
     await job.commit({ effects: async (tx) => void (await releaseSettled(tx, pair.name, settledTo)) })
   if (await deps.ledger.driver.read((tx) => hasHeldNames(tx, pair.name)))
     await job.commit({ effects: async (tx) => void (await freeHeldNames(tx, pair.name)) })
+}
+
+function isAnyStranded({ ledger }: PlanningDeps, pair: FolderPair): Promise<boolean> {
+  return ledger.driver.read((tx) => hasStranded(tx, pair.name))
+}
+
+/** Nobody is left waiting for something that does not move. True where somebody was, and is to be planned. */
+async function wakeStranded(
+  deps: PlanningDeps,
+  job: RunContext<PlanPayload>,
+  pair: FolderPair,
+): Promise<boolean> {
+  if (!(await isAnyStranded(deps, pair))) return false
+  await job.commit({ effects: async (tx) => void (await freeStranded(tx, pair.name)) })
+  return true
 }
 
 function toOutcome(

@@ -40,6 +40,8 @@ export function filesSources(place: AppPlace, files: FileSync & Pick<OpenFiles, 
   const done = new Map<string, Done>()
   /** How a folder stood when it was last read into the index. */
   const indexed = new Map<string, string>()
+  /** Folders that were looked at once more, because something waits for that. */
+  const lookedAgain = new Set<string>()
   const here = { files }
   const enqueue = async (kind: typeof kinds.sync | typeof kinds.plan, name: string): Promise<void> => {
     await place.engine()!.enqueue(kind, { drive: name }, { stream: streamOf(name) })
@@ -47,11 +49,18 @@ export function filesSources(place: AppPlace, files: FileSync & Pick<OpenFiles, 
   return {
     list: async () => (await rowsHere(here)).map(folderSource),
     find: async (wanted) => (await chosenRows(here, wanted)).map(folderSource),
-    begin: ({ name }) => enqueue(kinds.sync, name),
+    begin: ({ name }) => {
+      lookedAgain.delete(name)
+      return enqueue(kinds.sync, name)
+    },
     kinds: new Set(files.jobs.map(({ kind }) => kind)),
     async next(sources) {
-      const left = await unplanned({ files, ledger }, sources)
-      for (const { name } of left) await enqueue(kinds.plan, name)
+      const open = await stillOpen({ files, ledger }, sources)
+      const left = open.filter(({ name, unplanned }) => unplanned > 0 || !lookedAgain.has(name))
+      for (const { name, unplanned } of left) {
+        await enqueue(unplanned > 0 ? kinds.plan : kinds.sync, name)
+        if (unplanned === 0) lookedAgain.add(name)
+      }
       if (left.length > 0) return JSON.stringify(left)
       const unread: string[] = []
       for (const { name, stream } of files.indexing ? sources : []) {
@@ -86,18 +95,24 @@ export function filesSources(place: AppPlace, files: FileSync & Pick<OpenFiles, 
   }
 }
 
-/** What an action has left to be planned, where nothing is enqueued any more that would plan it. */
-async function unplanned(
+type StillOpen = { name: string; unplanned: number; waiting: number; planned: number }
+
+/**
+ * What an action has left to be planned, where nothing is enqueued any more that would plan it; and what waits for a
+ * look at the folder.
+ */
+async function stillOpen(
   { files: { store }, ledger }: { files: FileSync; ledger: Ledger },
   sources: readonly Source[],
-): Promise<{ name: string; unplanned: number; planned: number }[]> {
-  const left: { name: string; unplanned: number; planned: number }[] = []
+): Promise<StillOpen[]> {
+  const left: StillOpen[] = []
   for (const { name, stream } of sources) {
     if (await pauseOfStream(ledger, stream)) continue
     const row = await store.folderPair(name)
-    const { unplanned: count } = await store.openCounts(name)
+    const { unplanned, waiting, inWork } = await store.openCounts(name)
     const isKnown = row.scannedAt !== null && row.heardAt !== null && !row.isEnumerating
-    if (count > 0 && isKnown) left.push({ name, unplanned: count, planned: row.planned })
+    const isOpen = unplanned > 0 || (waiting > 0 && inWork === 0)
+    if (isOpen && isKnown) left.push({ name, unplanned, waiting, planned: row.planned })
   }
   return left
 }

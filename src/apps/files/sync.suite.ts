@@ -26,7 +26,7 @@ import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { type FilesSettings, streamOf } from './folder-pair.ts'
 import { type FileSync, openFileSync } from './index.ts'
 import { OWN_FOLDER } from './names.ts'
-import { addSimulatedPair } from './store/file-store.suite.ts'
+import { addSimulatedPair, strandedNodes } from './store/file-store.suite.ts'
 import { sayYes } from './store/guard.ts'
 
 export const ACCOUNT = 'ann@example.com'
@@ -137,7 +137,10 @@ export class FileWorld {
     for (;;) {
       await this.engine.drained()
       const open = await this.files.store.openCounts(PAIR)
-      if (open.unplanned + open.inWork === 0 && !(this.#isAnswered && (await this.sayYes()))) return
+      if (open.unplanned + open.inWork === 0 && !(this.#isAnswered && (await this.sayYes()))) {
+        const nodes = await this.files.store.openNodes(PAIR, { limit: 100_000 })
+        return assert.deepEqual(strandedNodes(nodes), [], 'nobody waits for something that does not move')
+      }
       if (systemClock.monotonicMs() > until) {
         const nodes = await this.files.store.openNodes(PAIR, { limit: 10 })
         throw new Error(`not settled: ${JSON.stringify({ open, nodes })}`)

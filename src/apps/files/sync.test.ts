@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { test } from 'node:test'
+import { freshDatabase } from '../../../scripts/test-database.ts'
 import { actionView } from './api/history.ts'
+import { streamOf } from './folder-pair.ts'
+import { fileStatus } from './status.ts'
+import { openNode } from './store/open-nodes.ts'
 import { assertInStep, withFileWorld } from './sync.suite.ts'
+import { itemNode } from './trees.ts'
 
 test('a first sync merges both sides and deletes nothing', () =>
   withFileWorld({}, async (world) => {
@@ -25,6 +30,39 @@ test('a first sync merges both sides and deletes nothing', () =>
     const told = jobs.flatMap((job) => actionView(job) ?? []).filter(({ path }) => path === 'both.txt')
     assert.deepEqual([...new Set(told.map(({ text }) => text))], ['Compared'])
   }))
+
+/** What both sides have made, which somebody is to decide about; and a sync that comes to its end all the same. */
+async function madeTwice(ledgerUrl: string): Promise<void> {
+  const manual = { ledgerUrl, choices: { conflicts: 'manual' } }
+  await withFileWorld({ ...manual, files: { 'a.txt': 'ours', '/a.txt': 'theirs!' } }, async (world) => {
+    const status = () => fileStatus({ store: world.files.store, ledger: world.engine.ledger }, 'home')
+    const before = (await world.actions()).length
+    for (let round = 0; round < 2; round++) {
+      await world.sync()
+      const { state, text, open } = await status()
+      assert.deepEqual([state, text], ['needs you', '1 conflict to decide.'])
+      assert.deepEqual([open.unplanned, open.inWork, open.waiting], [0, 0, 0])
+    }
+    assert.equal((await world.actions()).length, before, 'nothing is done about it meanwhile')
+    world.move('a.txt', 'b.txt')
+    await world.sync()
+    assertInStep(world)
+    assert.deepEqual([world.read('a.txt'), world.read('b.txt')], ['theirs!', 'ours'])
+    assert.equal((await status()).text, 'In step.')
+  })
+}
+
+test('a file that both sides have made waits for a person and for nothing else, on SQLite', () =>
+  madeTwice('sqlite::memory:'))
+
+test('a file that both sides have made waits for a person and for nothing else, on PostgreSQL', async () => {
+  const { url, drop } = await freshDatabase()
+  try {
+    await madeTwice(url)
+  } finally {
+    await drop()
+  }
+})
 
 test('edits, renames and deletions go either way, and a sync of nothing asks one question', () =>
   withFileWorld({}, async (world) => {
@@ -132,4 +170,19 @@ test('files of the years 1901 and 9999 come with a time, and are not read again 
     assertInStep(world)
     assert.deepEqual((await world.actions()).sort(), ['download far.txt', 'download past.txt'])
     assert.ok(statSync(world.path('past.txt')).mtimeMs < 0)
+  }))
+
+test('a plan that has an action for all that is open wakes who waits for something that does not move, too', () =>
+  withFileWorld({ files: { 'a.txt': 'one', 'b.txt': 'two' } }, async (world) => {
+    const { store, kinds } = world.files
+    const stranded = itemNode(world.there.device.item('/b.txt').id)
+    await store.write(async (tx) => {
+      await openNode(tx, 'home', stranded)
+      await tx.run(`UPDATE file_open SET waits_for = 'i:nobody' WHERE node = ?`, [stranded])
+    })
+    world.there.device.edit('/a.txt', 'edited')
+    await world.engine.enqueue(kinds.delta, { drive: 'home' }, { stream: streamOf('home') })
+    await world.settled()
+    assert.equal(world.read('a.txt'), 'edited')
+    assert.deepEqual(await store.openNodes('home', { limit: 10 }), [])
   }))

@@ -48,7 +48,7 @@ import { writePlan } from '../store/ends.ts'
 import { addSimulatedPair } from '../store/file-store.suite.ts'
 import { FileStore, setFolderPair } from '../store/file-store.ts'
 import { recordLocal } from '../store/local-tree.ts'
-import { freeAllWaiting } from '../store/open-nodes.ts'
+import { freeAllWaiting, freeStranded } from '../store/open-nodes.ts'
 import { recordRemoteNow } from '../store/remote-tree.ts'
 import { type Difference, type VerifyInput, verifyFolderPair } from '../verify.ts'
 import { FileObstacles, pastObstacles } from './obstacles.ts'
@@ -176,6 +176,7 @@ export class ActWorld {
     for (let pass = 0; pass < STEPS_MAX; pass++) {
       const row = await this.store.folderPair(NAME)
       const plan = await planOnce(this.store, this.pair, row)
+      if (!plan && (await this.store.write((tx) => freeStranded(tx, NAME))) > 0) continue
       if (!plan) break
       await this.store.write((tx) => writePlan(tx, NAME, { cycle: row.planned + 1, plan, atMs: this.nowMs }))
       actions.push(...plan.actions)

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
-import { readdirSync, renameSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { createFilter, filterSchema } from '../filter.ts'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow } from '../store/contract.ts'
+import { reopenExcluded } from '../store/filter-change.ts'
 import { releaseSettled } from '../store/open-nodes.ts'
 import { type ActWorld, actWorlds, type WorldOptions } from './act-world.suite.ts'
 
 const world = actWorlds()
 
 const text = (w: ActWorld, path: string): string => w.there.device.read(path)!.toString()
+const states = async (w: ActWorld): Promise<string[]> => (await w.conflicts()).map(({ state }) => state)
 const copies = (w: ActWorld): string[] =>
   readdirSync(w.pair.root).filter((name) => name.includes('.conflict-'))
 
@@ -139,8 +142,31 @@ describe('both sides have edited a file', () => {
     w.there.device.delete('/a.txt')
     await w.sync()
     assert.equal(text(w, '/a.txt'), 'ours, edited')
-    assert.deepEqual(await w.differences(), [])
+    assert.deepEqual(await states(w), ['kept-local', 'dismissed'])
+    await w.assertSettled()
   })
+
+  test('manual: who undoes both edits is not asked any more', async () => {
+    const w = await editedTwice({ settings: { conflicts: 'manual' } })
+    await w.run(await w.only('conflict'))
+    w.write('a.txt', 'one')
+    w.there.device.edit('/a.txt', 'one')
+    await w.sync()
+    assert.deepEqual(await states(w), ['dismissed'])
+    await w.assertSettled()
+  })
+
+  for (const policy of ['keep-both', 'keep-local', 'keep-remote'] as const) {
+    test(`manual, and then ${policy}: nothing is left to decide`, async () => {
+      const w = await editedTwice({ settings: { conflicts: 'manual' } })
+      await w.run(await w.only('conflict'))
+      w.pair.settings.conflicts = policy
+      await w.store.write((tx) => reopenExcluded(tx, 'docs', 'other settings'))
+      await w.sync()
+      assert.deepEqual(await states(w), [policy.replace('keep', 'kept'), 'dismissed'])
+      await w.assertSettled()
+    })
+  }
 })
 
 describe('both sides have made a file of the same name', () => {
@@ -183,18 +209,130 @@ describe('both sides have made a file of the same name', () => {
     })
   }
 
-  test('manual: none of them moves, however often it is looked at', async () => {
-    const w = await world({
-      settings: { conflicts: 'manual' },
-      files: { 'a.txt': 'ours', '/a.txt': 'theirs!' },
+  describe('with other content, and somebody is to decide', () => {
+    const madeTwice = (): Promise<ActWorld> =>
+      world({ settings: { conflicts: 'manual' }, files: { 'a.txt': 'ours', '/a.txt': 'theirs!' } })
+
+    test('none of them moves or waits for the other, however often they are looked at', async () => {
+      const w = await madeTwice()
+      assert.deepEqual(await w.sync(), [])
+      assert.deepEqual([w.read('a.txt'), text(w, '/a.txt')], ['ours', 'theirs!'])
+      assert.deepEqual(await states(w), ['open'])
+      const open = await w.store.openCounts('docs')
+      assert.deepEqual(open, { unplanned: 0, inWork: 0, waiting: 0, reported: 2 })
+      const told = await w.store.reported('docs', { limit: 10 })
+      assert.deepEqual(
+        told.map(({ path }) => path),
+        ['a.txt'],
+      )
     })
-    await w.sync()
-    assert.equal(w.read('a.txt'), 'ours')
-    assert.equal(text(w, '/a.txt'), 'theirs!')
-    assert.deepEqual(
-      (await w.conflicts()).map(({ state }) => state),
-      ['open'],
-    )
+
+    for (const [state, here] of [
+      ['kept-local', 'ours'],
+      ['kept-remote', 'theirs!'],
+      ['kept-both', 'theirs!'],
+    ] as [Exclude<ConflictRow['state'], 'open'>, string][]) {
+      test(`both go on when it is ${state}`, async () => {
+        const w = await madeTwice()
+        const [record] = await w.conflicts()
+        await w.store.write((tx) => resolveConflict(tx, 'docs', { id: record!.id, state, atMs: 5 }))
+        await w.sync()
+        assert.deepEqual([w.read('a.txt'), text(w, '/a.txt')], [here, here])
+        assert.equal(copies(w).length, state === 'kept-both' ? 1 : 0)
+        assert.deepEqual(await states(w), [state])
+        await w.assertSettled()
+      })
+    }
+
+    test("who deletes what is here gets OneDrive's, and is not asked any more", async () => {
+      const w = await madeTwice()
+      rmSync(w.path('a.txt'))
+      await w.sync()
+      assert.equal(w.read('a.txt'), 'theirs!')
+      assert.deepEqual(await states(w), ['dismissed'])
+      await w.assertSettled()
+    })
+
+    test('who renames what is here has both, and is not asked any more', async () => {
+      const w = await madeTwice()
+      renameSync(w.path('a.txt'), w.path('b.txt'))
+      await w.sync()
+      assert.deepEqual([w.read('a.txt'), w.read('b.txt')], ['theirs!', 'ours'])
+      assert.deepEqual([text(w, '/a.txt'), text(w, '/b.txt')], ['theirs!', 'ours'])
+      assert.deepEqual(await states(w), ['dismissed'])
+      await w.assertSettled()
+    })
+
+    test('who deletes what OneDrive has keeps what is here', async () => {
+      const w = await madeTwice()
+      w.there.device.delete('/a.txt')
+      await w.sync()
+      assert.deepEqual([w.read('a.txt'), text(w, '/a.txt')], ['ours', 'ours'])
+      assert.deepEqual(await states(w), ['dismissed'])
+      await w.assertSettled()
+    })
+
+    test('who renames what OneDrive has, has both, and is not asked any more', async () => {
+      const w = await madeTwice()
+      w.there.device.rename('/a.txt', 'b.txt')
+      await w.sync()
+      assert.deepEqual([w.read('a.txt'), w.read('b.txt')], ['ours', 'theirs!'])
+      assert.deepEqual(await states(w), ['dismissed'])
+      await w.assertSettled()
+    })
+
+    for (const side of ['here', 'there', 'on both sides'] as const) {
+      test(`who deletes its whole folder ${side} is not asked any more`, async () => {
+        const files = { 'sub/a.txt': 'ours', '/sub/a.txt': 'theirs!' }
+        const w = await world({ settings: { conflicts: 'manual' }, files })
+        assert.deepEqual(await states(w), ['open'])
+        if (side !== 'there') rmSync(w.path('sub'), { recursive: true })
+        if (side !== 'here') w.there.device.delete('/sub')
+        await w.sync()
+        assert.deepEqual(await states(w), ['dismissed'])
+        await w.assertSettled()
+      })
+    }
+
+    test('who leaves it out is not asked any more, and is asked again when it takes part', async () => {
+      const w = await madeTwice()
+      const { filter } = w.pair
+      w.pair.filter = createFilter(filterSchema.parse({ skip: ['a.txt'] }), undefined)
+      await w.store.write((tx) => reopenExcluded(tx, 'docs', 'other settings'))
+      await w.sync()
+      assert.deepEqual(await states(w), ['dismissed'])
+      w.pair.filter = filter
+      await w.store.write((tx) => reopenExcluded(tx, 'docs', 'other settings'))
+      await w.sync()
+      assert.deepEqual(await states(w), ['open', 'dismissed'])
+    })
+
+    test('who only uploads from now on is not asked any more', async () => {
+      const w = await madeTwice()
+      w.pair.settings.mode = 'upload-only'
+      await w.store.write((tx) => reopenExcluded(tx, 'docs', 'other settings'))
+      await w.sync()
+      assert.deepEqual(await states(w), ['dismissed'])
+    })
+
+    test('who writes the same into what is here is not asked any more', async () => {
+      const w = await madeTwice()
+      w.write('a.txt', 'theirs!')
+      await w.sync()
+      assert.deepEqual(await states(w), ['dismissed'])
+      await w.assertSettled()
+    })
+
+    test('who edits what is here is asked about that', async () => {
+      const w = await madeTwice()
+      const [before] = await w.conflicts()
+      w.write('a.txt', 'ours, edited')
+      await w.sync()
+      const [after] = await w.conflicts()
+      assert.deepEqual(await states(w), ['open'])
+      assert.notEqual(after!.localHash, before!.localHash)
+      assert.deepEqual(await w.sync(), [])
+    })
   })
 })
 

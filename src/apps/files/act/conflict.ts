@@ -45,7 +45,7 @@ import {
   rootOf,
   unreadableHere,
 } from './local-side.ts'
-import { type NamesakeDeps, yieldName } from './namesake.ts'
+import { type NamesakeDeps, yieldLeftover, yieldName } from './namesake.ts'
 import { type Fetched, fetchContent } from './partial.ts'
 
 export type ConflictDeps = NamesakeDeps
@@ -75,7 +75,11 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
       return ended ?? setAside(context, root, { kind: 'create-create', isDetached: false })
     }
     if (decision.row === TEMPORARY_NAME) {
-      return setAside(context, root, { kind: decision.conflict, isDetached: false })
+      const { remote } = context.case
+      // One that is alive in OneDrive is nobody's leftover: it only gets a better name, on both sides.
+      const isAlive = remote !== undefined && !remote.isDeleted
+      const ended = isAlive ? undefined : await yieldLeftover(deps, context, root)
+      return ended ?? setAside(context, root, { kind: decision.conflict, isDetached: false })
     }
     const clash = await readClash(deps, context, root, decision.conflict)
     if ('ended' in clash) return clash.ended
@@ -185,7 +189,7 @@ async function settle(deps: ConflictDeps, context: ActionContext, clash: Clash):
   switch (policy) {
     case 'manual': {
       const reason = { code: 'undecided', because: WAITS_FOR_DECISION } as const
-      const end = { node, version, ...reason, record: toConflictRecord(context, clash, 'open') }
+      const end = { node, version, local, ...reason, record: toConflictRecord(context, clash, 'open') }
       return { end: 'done', note: WAITS_FOR_DECISION, write: (tx) => endOpenConflict(tx, pair.name, end) }
     }
     case 'keep-both':

@@ -71,9 +71,10 @@ function gone(context: ActionContext, counts = deleteCounts(context)): Ended {
   return {
     end: 'done',
     write: async (tx) => {
-      await countDelete(tx, pair.name, { nowMs: job.clock.now(), ...counts })
+      const nowMs = job.clock.now()
+      await countDelete(tx, pair.name, { nowMs, ...counts })
       const isBack = await keepBack(tx, context)
-      return (await endGone(tx, pair.name, { node, version, isOnlyHere })) || isBack
+      return (await endGone(tx, pair.name, { node, version, isOnlyHere, atMs: nowMs })) || isBack
     },
   }
 }

@@ -477,6 +477,47 @@ describe('an exchange of names where not everything takes part', () => {
   })
 })
 
+describe('what an interrupted exchange of names has left, and whose item is gone', () => {
+  const names = (w: ActWorld): string[] => readdirSync(w.pair.root).filter((name) => name !== '.tidemark')
+  const LEFT = '.tidemark-move-7-d.txt'
+
+  test('goes to the trash where another file has its name and content', async () => {
+    for (const name of [LEFT, '.tidemark-move-7-d.conflict-20260101-000000.txt']) {
+      const w = await world({ files: { 'd.txt': 'the same', [name]: 'the same' } })
+      assert.deepEqual([names(w), w.trash(), await w.conflicts()], [['d.txt'], ['the same'], []])
+      await w.assertSettled()
+    }
+  })
+
+  test('becomes a conflict copy where that has other content, and where nobody has its name', async () => {
+    const others: Record<string, string>[] = [{ 'd.txt': 'another' }, {}]
+    for (const other of others) {
+      const w = await world({ files: { ...other, [LEFT]: 'kept' } })
+      const [copy] = names(w).filter((name) => name !== 'd.txt')
+      assert.match(copy!, /^d\.conflict-[\d-]+\.txt$/)
+      assert.deepEqual([w.read(copy!), w.trash()], ['kept', []])
+      await w.assertSettled()
+    }
+  })
+})
+
+test('a name of our own that both sides have is exchanged for a better one, whoever has the same content', async () => {
+  const w = await world({ files: { 'd.txt': 'the same', 'e.txt': 'the same' } })
+  const { id } = w.there.device.item('/e.txt')
+  renameSync(w.path('e.txt'), w.path('.tidemark-move-7-d.txt'))
+  w.there.device.rename('/e.txt', '.tidemark-move-7-d.txt')
+  await w.sync()
+  const [copy] = readdirSync(w.pair.root).filter((name) => name !== '.tidemark' && name !== 'd.txt')
+  assert.match(copy!, /^d\.conflict-[\d-]+\.txt$/)
+  assert.deepEqual([w.read(copy!), w.there.device.item(`/${copy}`).id], ['the same', id])
+  assert.deepEqual([w.trash(), w.there.dump().recycleBin], [[], []])
+  await w.assertSettled()
+  w.write(copy!, 'edited')
+  await w.sync()
+  assert.equal(w.there.device.read(`/${copy}`)!.toString(), 'edited')
+  assert.deepEqual([w.trash(), w.there.dump().recycleBin], [[], []])
+})
+
 describe('an exchange of names that was interrupted, and then raced by somebody', () => {
   type Interrupted = { w: ActWorld; left: string; item: string; jobs: Action[] }
 

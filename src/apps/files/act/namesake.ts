@@ -4,6 +4,9 @@
  *
  *   that item has nothing here    the file becomes its local side; the item that it had counts as deleted here
  *   its file is elsewhere here    and comes here with just this content: ours goes to the trash, and makes room
+ *
+ * And what an interrupted exchange of names has left under a name of our own, which belongs nowhere any more: where
+ * another file has the name that it had, with the same content, it goes to the trash as well.
  */
 import { rm } from 'node:fs/promises'
 import type { ActionContext, Ended } from '../action.ts'
@@ -13,8 +16,8 @@ import { isNoFolder, lookInside } from '../local/folder.ts'
 import type { Root } from '../local/root.ts'
 import { plainStat } from '../local/stat.ts'
 import { moveToTrash } from '../local/trash.ts'
-import { endHandedOver, endYielded } from '../store/conflicts.ts'
-import { waitForNode } from '../store/open-nodes.ts'
+import { nameBefore, originalNameOf } from '../names.ts'
+import { endHandedOver, endYielded, waitForNamesake } from '../store/conflicts.ts'
 import { isOther, remoteAtName } from '../store/remote-tree.ts'
 import {
   type BaseRow,
@@ -67,6 +70,25 @@ export async function yieldName(
   return isFileHere ? madeRoom(context, root, own) : handedOver(context, own, namesake)
 }
 
+/** Its item is gone. Undefined: no file here has the name that it had before, and its content. */
+export async function yieldLeftover(
+  deps: NamesakeDeps,
+  context: ActionContext,
+  root: Root,
+): Promise<Ended | undefined> {
+  const { name, type } = context.case.local!
+  if (type !== 'file') return undefined
+  const own = await ownContent(deps, context, root)
+  if ('ended' in own) return own.ended
+  for (const other of new Set([nameBefore(name), originalNameOf(nameBefore(name))])) {
+    const names = [...own.names.slice(0, -1), other]
+    if (lookInside(root, names)?.type !== 'file') continue
+    const hashed = await hashInside(deps.disk, root, names, context.job)
+    if (typeof hashed !== 'string' && hashed.sha256 === own.local.sha256) return madeRoom(context, root, own)
+  }
+  return undefined
+}
+
 async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: Ended }> {
   const { pair, store, node, version } = context
   const { local, localParentId: parentId } = context.case
@@ -85,7 +107,8 @@ async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: E
   const isComing = decide(withHolds(pair, rows, path), pair.settings.mode).do === 'move-local'
   if (rows.local?.id !== local!.id) return { remote: now, base: rows.base, local: rows.local, isComing }
   // The very item that it is going to be compared with: what becomes of both is decided there.
-  return { ended: { end: 'done', write: (tx) => waitForNode(tx, pair.name, { node, version, waitsFor }) } }
+  const ended = { node, version, waitsFor }
+  return { ended: { end: 'done', write: (tx) => waitForNamesake(tx, pair.name, ended) } }
 }
 
 async function ownContent(
@@ -160,12 +183,13 @@ async function madeRoom(context: ActionContext, root: Root, own: Own): Promise<E
   // A link that is followed leads to content, but is none.
   if (names?.join('/') !== own.names.join('/') || (await isBehindLink(context, root, local))) return undefined
   try {
-    const { outcome } = moveToTrash(root, names, plainStat(local), { atMs: job.clock.now() })
+    const atMs = job.clock.now()
+    const { outcome } = moveToTrash(root, names, plainStat(local), { atMs })
     if (outcome === 'done') {
       return {
         end: 'done',
         note: SAME_CONTENT,
-        write: (tx) => endYielded(tx, pair.name, { node, version, local }),
+        write: (tx) => endYielded(tx, pair.name, { node, version, local, atMs }),
       }
     }
     const now = lookInside(root, names)

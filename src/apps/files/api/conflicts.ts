@@ -97,7 +97,7 @@ function outcomeText({
     case 'kept-remote':
       return 'The version of OneDrive is kept; that of the folder goes to the trash of the folder.'
     case 'dismissed':
-      return 'Both sides agreed by themselves: nothing was left to decide.'
+      return 'Nothing is left to decide: both sides agreed by themselves, or it ended in another way.'
   }
 }
 

@@ -61,6 +61,20 @@ describe('conflicts', () => {
     })
   }
 
+  test('of a file that both sides have made wait for a decision, and for nothing else', async () => {
+    await world.firstSync('--conflicts', 'manual')
+    world.write('new.txt', 'mine')
+    world.there.write('new.txt', 'theirs!')
+    const waiting = await world.sync()
+    assert.equal(waiting.code, 3)
+    assert.doesNotMatch(waiting.stderr, /not finished|on the way/)
+    const overall = await world.run('status')
+    assert.match(overall.stdout, /: 1 conflict to decide\. Everything else is settled\.$/m)
+    assert.equal((await world.run('files', 'resolve', '1', '--keep', 'remote')).code, 0)
+    assert.equal((await world.sync()).code, 0)
+    assert.deepEqual([world.read('new.txt'), world.thereNow()['new.txt']], ['theirs!', 'theirs!'])
+  })
+
   test('are resolved only by what there is', async () => {
     await world.firstSync()
     const refused: [args: string[], said: RegExp][] = [

@@ -12,6 +12,7 @@ import { machineId } from '../index.ts'
 import { createRoot } from '../local/root.ts'
 import type { FilesRuntime } from '../runtime.ts'
 import { filesRuntime } from '../runtime.ts'
+import { folderSource } from '../sources.ts'
 import { fileStatus } from '../status.ts'
 import { setFolderPair } from '../store/file-store.ts'
 import { type DemoStep, deviceStep, furnish } from './drive.ts'
@@ -143,14 +144,21 @@ async function lookThere({ engine, files }: FilesRuntime): Promise<void> {
   await engine.enqueue(files.kinds.delta, { drive: DEMO_FOLDER }, { stream: streamOf(DEMO_FOLDER) })
 }
 
-/** Until both sides agree as far as they can without a person, or somebody says stop. */
+/** Until both sides agree as far as they can without a person, nothing goes on, or somebody says stop. */
 async function settle(runtime: FilesRuntime, stop: AbortSignal): Promise<void> {
-  const { engine, files, ledger } = runtime
-  await engine.enqueue(files.kinds.sync, { drive: DEMO_FOLDER }, { stream: streamOf(DEMO_FOLDER) })
-  while (!stop.aborted) {
+  const { files, ledger } = runtime
+  const row = await files.store.findFolderPair(DEMO_FOLDER)
+  if (!row) return
+  const source = folderSource(row)
+  await files.sources.begin(source)
+  for (let before: string | undefined; !stop.aborted; ) {
     const { isSettled, hasFailed } = await summary(runtime)
-    const isOver = isSettled || hasFailed
-    if (isOver && !(await hasJobs(ledger, { stream: streamOf(DEMO_FOLDER) }))) return
+    if (!(await hasJobs(ledger, { stream: source.stream }))) {
+      if (isSettled || hasFailed) return
+      const next = await files.sources.next?.([source])
+      if (next === undefined || next === before) return
+      before = next
+    }
     await sleep(systemClock, LOOK_MS, stop).catch(() => {})
   }
 }

@@ -1,23 +1,20 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { freshDatabase } from '../../../../scripts/test-database.ts'
+import type { Tx } from '../../../ledger/contract.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import { decide } from '../decide.ts'
+import { folderPairSettings } from '../folder-pair.ts'
+import type { Plan } from '../plan.ts'
 import type { LocalRow, NodeKey, RemoteRow } from '../trees.ts'
-import {
-  decidedState,
-  dismissConflicts,
-  endKeptLocal,
-  endKeptRemote,
-  endOpenConflict,
-  resolveConflict,
-} from './conflicts.ts'
+import { decidedState, endKeptLocal, endKeptRemote, endOpenConflict, resolveConflict } from './conflicts.ts'
 import type { ConflictRow } from './contract.ts'
-import { endSetAside } from './ends.ts'
+import { dismissConflicts, endGone, endSetAside, writePlan } from './ends.ts'
 import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import type { FileStore } from './file-store.ts'
+import { changeSettings } from './filter-change.ts'
 import { recordLocal, setLocalHash } from './local-tree.ts'
-import { waitForNode } from './open-nodes.ts'
+import { openNode, waitForNode } from './open-nodes.ts'
 import { recordRemoteNow, remoteAtName } from './remote-tree.ts'
 
 const NODE: NodeKey = 'i:A'
@@ -63,6 +60,49 @@ function record(change: Partial<ConflictRow> = {}): Omit<ConflictRow, 'id' | 're
 async function decisionOf(store: FileStore): Promise<string> {
   const { version: _, ...rows } = await store.nodeCase(PAIR, NODE)
   return decide(rows, 'two-way').do
+}
+
+const EMPTY: Plan = { actions: [], bookkeeping: [], waiting: [], reported: [], heldDeletes: undefined }
+
+/** Without a decision. */
+const ENDS: [title: string, end: (tx: Tx, clash: Clash & { version: number }) => Promise<unknown>][] = [
+  ['it is gone', (tx, { version }) => endGone(tx, PAIR, { node: NODE, version, atMs: 7 })],
+  ['a plan forgets it', (tx, { version }) => keepBooks(tx, version, { do: 'forget', row: 'EF10' })],
+  [
+    'OneDrive has deleted it and what is here stays',
+    (tx, { version }) => keepBooks(tx, version, { do: 'detach', row: 'EF9', conflict: 'edit-delete' }),
+  ],
+  [
+    'both sides have come to the same',
+    async (tx, { version }) => {
+      await setLocalHash(tx, PAIR, { id: 2, stat: stat(7), hash: 'theirs', sha256: 'theirs' })
+      await keepBooks(tx, version, { do: 'adopt', row: 'EF11' })
+    },
+  ],
+  [
+    'a plan leaves it alone for another reason',
+    (tx, { version }) => {
+      const left = { node: NODE, version, code: 'left-out' as const, because: 'left out' }
+      return writePlan(tx, PAIR, { cycle: 1, plan: { ...EMPTY, reported: [left] }, atMs: 7 })
+    },
+  ],
+  [
+    'the policy has decided since',
+    (tx, { local, item }) => {
+      const row = record({ state: 'kept-remote', at: 7 })
+      const here = { hash: 'ours', sha256: 'ours' }
+      return endKeptRemote(tx, PAIR, { node: NODE, local, remote: item, record: row, here })
+    },
+  ],
+]
+
+function keepBooks(
+  tx: Tx,
+  version: number,
+  decision: Plan['bookkeeping'][number]['decision'],
+): Promise<void> {
+  const plan = { ...EMPTY, bookkeeping: [{ node: NODE, version, decision }] }
+  return writePlan(tx, PAIR, { cycle: 1, plan, atMs: 7 })
 }
 
 const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
@@ -114,7 +154,13 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
       const about = { node: NODE, localHash: 'ours', remoteHash: 'theirs' }
       const { version } = (await store.openNodes(PAIR, { limit: 9 })).find(({ node }) => node === NODE)!
       for (const localHash of ['older', 'ours']) {
-        const end = { node: NODE, version, because: 'decide', record: record({ localHash }) }
+        const end = {
+          node: NODE,
+          version,
+          local: { id: 2 },
+          because: 'decide',
+          record: record({ localHash }),
+        }
         await store.write((tx) => endOpenConflict(tx, PAIR, end))
       }
       const [row] = await store.conflicts(PAIR, { state: 'open' })
@@ -140,16 +186,47 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
         done.map(({ id, copyPath, resolvedAt }) => ({ id, copyPath, resolvedAt })),
         [{ id: row!.id, copyPath: 'a.copy.txt', resolvedAt: 5 }],
       )
+      // Carried out: it decides nothing of what comes after it.
+      assert.equal(await store.write((tx) => decidedState(tx, PAIR, about)), undefined)
     },
   ],
   [
     'an open conflict that solved itself is dismissed',
     async ({ store }) => {
-      const end = { node: NODE, version: 1, because: 'decide', record: record() }
+      const end = { node: NODE, version: 1, local: { id: 2 }, because: 'decide', record: record() }
       await store.write((tx) => endOpenConflict(tx, PAIR, end))
       await store.write((tx) => dismissConflicts(tx, PAIR, NODE, 7))
       const [row] = await store.conflicts(PAIR)
       assert.deepEqual([row!.state, row!.resolvedAt], ['dismissed', 7])
+    },
+  ],
+  ...ENDS.map(([title, end]): (typeof CASES)[number] => [
+    `nothing is left to decide where ${title}`,
+    async (clash) => {
+      const { store } = clash
+      const version = (await store.nodeCase(PAIR, NODE)).version!
+      const open = { node: NODE, version, local: { id: 2 }, code: 'undecided' as const, because: 'decide' }
+      await store.write((tx) => endOpenConflict(tx, PAIR, { ...open, record: record() }))
+      await store.write((tx) => end(tx, { ...clash, version }))
+      const rows = (await store.conflicts(PAIR)).filter(({ node }) => node === NODE)
+      const states = rows.map(({ state, resolvedAt }) => [state, resolvedAt])
+      assert.deepEqual(states.at(-1), ['dismissed', 7])
+      assert.ok(!states.slice(0, -1).some(([state]) => state === 'open'))
+    },
+  ]),
+  [
+    'nothing is left to decide where the policy is another one from now on',
+    async ({ store }) => {
+      const end = { node: NODE, version: 1, local: { id: 2 }, because: 'decide', record: record() }
+      await store.write((tx) => endOpenConflict(tx, PAIR, end))
+      const row = await store.folderPair(PAIR)
+      const states: string[] = []
+      for (const conflicts of ['manual', 'keep-both'] as const) {
+        const settings = folderPairSettings.parse({ conflicts })
+        await store.write((tx) => changeSettings(tx, row, settings))
+        states.push((await store.conflicts(PAIR))[0]!.state)
+      }
+      assert.deepEqual(states, ['open', 'dismissed'])
     },
   ],
   [
@@ -161,6 +238,9 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
       assert.equal(await store.write((tx) => setLocalHash(tx, PAIR, old)), false)
       const [open] = await store.openNodes(PAIR, { limit: 1 })
       const wait = { node: open!.node, version: open!.version, waitsFor: 'l:99' as const }
+      assert.equal(await store.write((tx) => waitForNode(tx, PAIR, wait)), true, 'nobody would wake it')
+      assert.equal((await store.openNodes(PAIR, { limit: 1 }))[0]!.waitsFor, null)
+      await store.write((tx) => openNode(tx, PAIR, 'l:99'))
       assert.equal(await store.write((tx) => waitForNode(tx, PAIR, wait)), false)
       assert.equal((await store.openNodes(PAIR, { limit: 1 }))[0]!.waitsFor, 'l:99')
     },

@@ -18,7 +18,15 @@ import {
 import type { ConflictRow } from './contract.ts'
 import { addConflict, endGone, endStale } from './ends.ts'
 import { forgetLocal, localOfItem, localRow } from './local-tree.ts'
-import { closeNodes, freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
+import {
+  awaitedNode,
+  closeNodes,
+  freeNode,
+  freeWaiting,
+  leaveNode,
+  openNode,
+  waitForNode,
+} from './open-nodes.ts'
 import { isOther, recordRemoteNow, remoteRows } from './remote-tree.ts'
 import { putBase, putLocal } from './rows.ts'
 
@@ -103,14 +111,14 @@ export async function endDoubted(
     `UPDATE file_open SET because = ?, code = NULL, waits_for = node WHERE drive = ? AND node = ?`,
     [because, pair, item],
   )
-  return false
+  // Whoever waited for it.
+  return true
 }
 
 async function endDecided(tx: Tx, pair: string, { node, local, remote, record }: Decided): Promise<boolean> {
   const now = await localRow(tx, pair, local.id)
   if (now) {
-    if (now.itemId === null)
-      await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [pair, `l:${now.id}`])
+    if (now.itemId === null) await closeNodes(tx, pair, [`l:${now.id}`])
     const { hash, sha256 } = isSameStat(now, local) ? local : now
     await putLocal(tx, pair, { ...now, hash, sha256, itemId: remote.itemId })
   }
@@ -144,12 +152,12 @@ export async function endHandedOver(
 export async function endYielded(
   tx: Tx,
   pair: string,
-  { node, version, local }: { node: NodeKey; version: number; local: LocalRow },
+  { node, version, local, atMs }: { node: NodeKey; version: number; local: LocalRow; atMs: number },
 ): Promise<boolean> {
   const now = await localRow(tx, pair, local.id)
   // Something else was seen in its place since.
   if (!now || !isSameFile(now, local)) return endStale(tx, pair, { node })
-  if (now.itemId === null) return endGone(tx, pair, { node, version })
+  if (now.itemId === null) return endGone(tx, pair, { node, version, atMs })
   await putLocal(tx, pair, { ...now, isMissing: true })
   return endWithout(tx, pair, node)
 }
@@ -167,33 +175,65 @@ function isSameFile(now: LocalRow, known: LocalRow): boolean {
   return !now.isMissing && isAtPlace && isSameStat(now, known)
 }
 
-/** Nobody has decided: both versions stay as they are, and people are asked. */
+/**
+ * Nobody has decided: both versions stay as they are, and people are asked. Something new here waits for the item of its
+ * name: each is left alone until the other has ended, which people may bring about without a decision.
+ */
 export async function endOpenConflict(
   tx: Tx,
   pair: string,
-  end: Reason & { node: NodeKey; version: number; record: Omit<ConflictRow, 'id' | 'resolvedAt'> },
+  end: Reason & { node: NodeKey; version: number; local: Pick<LocalRow, 'id'> } & {
+    record: Omit<ConflictRow, 'id' | 'resolvedAt'>
+  },
 ): Promise<boolean> {
-  const { node, record } = end
+  const { node, record, because, code } = end
   const known = await tx.run(
     `UPDATE file_conflicts SET local_hash = ?, remote_hash = ?, path = ? WHERE drive = ? AND node = ? AND state = 'open'`,
     [record.localHash, record.remoteHash, record.path, pair, node],
   )
   if (known === 0) await addConflict(tx, pair, record)
-  return leaveNode(tx, pair, end)
+  const here: NodeKey = `l:${end.local.id}`
+  const paired = await tx.run(
+    `UPDATE file_open SET because = ?, code = ?
+     WHERE drive = ? AND node = ? AND waits_for = ? AND (because IS NULL OR code = 'undecided') AND planned IS NULL`,
+    [because, code ?? null, pair, here, node],
+  )
+  return leaveNode(tx, pair, paired > 0 ? { ...end, until: here } : end)
 }
 
-/** What someone has decided about a conflict of a node; only of these very contents. */
+/**
+ * Something new here has the name of an item that it is compared with. Where that conflict waits for somebody, both are
+ * looked at together: what is here is another one now.
+ */
+export async function waitForNamesake(
+  tx: Tx,
+  pair: string,
+  end: { node: NodeKey; version: number; waitsFor: NodeKey },
+): Promise<boolean> {
+  // Whoever writes its end just now is waited for: what it has become is only known then.
+  const { state, reason } = await awaitedNode(tx, pair, end)
+  if (state !== 'stuck' || reason?.code !== 'undecided') return waitForNode(tx, pair, end)
+  await freeNode(tx, pair, end.waitsFor)
+  return freeNode(tx, pair, end.node)
+}
+
+/**
+ * What someone has decided about a conflict of a node; only of these very contents, and only what is still to be carried
+ * out: a copy was made by then, also where nobody was asked because only the name was taken.
+ */
 export async function decidedState(
   tx: Tx,
   pair: string,
   about: { node: NodeKey; localHash: string | null; remoteHash: string | null },
 ): Promise<'kept-both' | 'kept-local' | 'kept-remote' | undefined> {
-  const row = await tx.get<{ state: string; local_hash: string | null; remote_hash: string | null }>(
-    `SELECT state, local_hash, remote_hash FROM file_conflicts WHERE drive = ? AND node = ? ORDER BY id DESC LIMIT 1`,
+  type Newest = Record<'state', string> & Record<'copy_path' | 'local_hash' | 'remote_hash', string | null>
+  const row = await tx.get<Newest>(
+    `SELECT state, copy_path, local_hash, remote_hash FROM file_conflicts WHERE drive = ? AND node = ?
+     ORDER BY id DESC LIMIT 1`,
     [pair, about.node],
   )
   const isSame = row && row.local_hash === about.localHash && row.remote_hash === about.remoteHash
-  if (!isSame || !/^kept-/.test(row.state)) return undefined
+  if (!isSame || row.copy_path !== null || !/^kept-/.test(row.state)) return undefined
   return row.state as 'kept-both' | 'kept-local' | 'kept-remote'
 }
 
@@ -210,12 +250,4 @@ export async function resolveConflict(
   if (!row) return undefined
   await openNode(tx, pair, row.node)
   return row.node
-}
-
-/** Both sides agree by themselves: nothing is left to decide. */
-export async function dismissConflicts(tx: Tx, pair: string, node: NodeKey, atMs: number): Promise<void> {
-  await tx.run(
-    `UPDATE file_conflicts SET state = 'dismissed', resolved_at = ? WHERE drive = ? AND node = ? AND state = 'open'`,
-    [atMs, pair, node],
-  )
 }

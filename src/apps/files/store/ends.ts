@@ -7,7 +7,7 @@ import { type Case, type ConflictKind, decide } from '../decide.ts'
 import type { Reason } from '../left-code.ts'
 import { isSameButChanged, isSameThing } from '../local/stat.ts'
 import { isTemporaryName } from '../names.ts'
-import type { Plan } from '../plan.ts'
+import type { NodeState, Plan } from '../plan.ts'
 import {
   type BaseRow,
   itemNode,
@@ -31,16 +31,16 @@ import {
   tidyFolder,
 } from './local-tree.ts'
 import {
+  awaitedNode,
   closeNode,
   closeNodes,
   freeExchanged,
   freeFolder,
   freeLeftOut,
   freeNode,
-  freeUndecided,
   freeWaiting,
+  isMoving,
   isOpen,
-  isStuck,
   leaveNode,
   openNode,
   openNodes,
@@ -235,13 +235,15 @@ export async function endMoved(
 export async function endGone(
   tx: Tx,
   pair: string,
-  { node, version, isOnlyHere = false }: { node: NodeKey; version: number; isOnlyHere?: boolean },
+  end: { node: NodeKey; version: number; atMs: number; isOnlyHere?: boolean },
 ): Promise<boolean> {
+  const { node, version, atMs, isOnlyHere = false } = end
   const item = isOnlyHere ? await remoteRow(tx, pair, node.slice(2)) : undefined
   // OneDrive has told since that it has it after all: it comes back.
   const isBack = item !== undefined && !item.isDeleted
   if (isBack) await forgetHere(tx, pair, item.itemId)
   const isFolder = !isBack && (await forgetRows(tx, pair, node))
+  if (node.startsWith('i:')) await dismissConflicts(tx, pair, node, atMs)
   const again = await closeNode(tx, pair, node, version)
   return (await freeWaiting(tx, pair, [node])) || again || isFolder
 }
@@ -307,15 +309,19 @@ export async function endSetAside(tx: Tx, pair: string, end: SetAside): Promise<
 
 /** Someone decided so: the conflict keeps its number, by which people look at it. */
 async function noteDecidedCopy(tx: Tx, pair: string, row: SetAside['conflict']): Promise<boolean> {
+  const { node, copyPath, localHash } = row
+  const isIts = localHash === null ? '' : 'AND (local_hash = ? OR local_hash IS NULL)'
   const noted = await tx.run(
     `UPDATE file_conflicts SET copy_path = ? WHERE drive = ? AND node = ? AND state = 'kept-both'
-     AND copy_path IS NULL AND (local_hash = ? OR local_hash IS NULL)`,
-    [row.copyPath, pair, row.node, row.localHash],
+     AND copy_path IS NULL ${isIts}`,
+    [copyPath, pair, node, ...(localHash === null ? [] : [localHash])],
   )
   return noted > 0
 }
 
+/** One that is decided leaves nothing to decide about its node. */
 export async function addConflict(tx: Tx, pair: string, row: SetAside['conflict']): Promise<void> {
+  if (row.state !== 'open') await dismissConflicts(tx, pair, row.node, row.at)
   await tx.run(
     `INSERT INTO file_conflicts(drive, id, kind, path, node, copy_path, local_hash, remote_hash, at, state)
      SELECT ?, coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM file_conflicts WHERE drive = ?`,
@@ -331,6 +337,24 @@ export async function addConflict(tx: Tx, pair: string, row: SetAside['conflict'
       row.state,
       pair,
     ],
+  )
+}
+
+/** Nothing is left to decide: both sides agree by themselves, or one of them is gone. */
+export async function dismissConflicts(tx: Tx, pair: string, node: NodeKey, atMs: number): Promise<void> {
+  await tx.run(
+    `UPDATE file_conflicts SET state = 'dismissed', resolved_at = ? WHERE drive = ? AND node = ? AND state = 'open'`,
+    [atMs, pair, node],
+  )
+}
+
+/** Of what is left alone for another reason: a decision would be carried out by nobody, and is asked for again then. */
+async function dismissLeft(tx: Tx, pair: string, atMs: number): Promise<void> {
+  await tx.run(
+    `UPDATE file_conflicts SET state = 'dismissed', resolved_at = ? WHERE drive = ? AND state = 'open'
+       AND EXISTS (SELECT 1 FROM file_open WHERE drive = file_conflicts.drive AND node = file_conflicts.node
+         AND planned IS NULL AND because IS NOT NULL AND coalesce(code, '') <> 'undecided')`,
+    [atMs, pair],
   )
 }
 
@@ -366,32 +390,48 @@ export async function writePlan(
     )
     if (marked !== 1) throw changedMeanwhile(node)
   }
-  for (const { node, version, waitsFor, wasOpen, wasStuck } of plan.waiting) {
-    // What it was to wait for has ended since the rows were read, or was left alone (a conflict that somebody is to
-    // decide), and nobody would wake it: it stays to be planned.
-    if (wasOpen && !(await isOpen(tx, pair, waitsFor))) continue
-    if (wasOpen && !wasStuck && (await isStuck(tx, pair, waitsFor))) continue
-    await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
-      waitsFor,
-      pair,
-      node,
-      version,
-    ])
-  }
+  for (const one of plan.waiting) await writeWaiting(tx, pair, one)
   for (const one of plan.reported) {
-    // The same: it would be left alone for a reason that is over.
-    if (one.wasOpen && one.until !== undefined && !(await isOpen(tx, pair, one.until))) continue
+    // It would be left alone for a reason that is over.
+    if (isOpenThen(one.was) && one.until !== undefined && !(await isOpen(tx, pair, one.until))) continue
     await leaveNode(tx, pair, one)
-    // What waits for a deletion that is held is deleted with it by the same yes.
-    if (one.code !== 'held-delete') await freeUndecided(tx, pair, one.node)
     if (one.code === 'folder-left') await freeFolder(tx, pair, one)
   }
+  if (plan.waiting.length + plan.reported.length > 0) await dismissLeft(tx, pair, atMs)
   for (const one of plan.bookkeeping) await keepBooks(tx, pair, one, atMs)
   await tx.run(
     `UPDATE file_drives SET planned = ?, held_deletes = CASE WHEN EXISTS (
        SELECT 1 FROM file_open WHERE drive = ? AND ${IS_HELD}) THEN coalesce(?, held_deletes) END WHERE name = ?`,
     [cycle, pair, plan.heldDeletes ? JSON.stringify(plan.heldDeletes) : null, pair],
   )
+}
+
+/**
+ * It waits for one that moves. One that ended or was left alone since the rows were read (a conflict that somebody is to
+ * decide) wakes nobody any more: then it stays to be planned. And where that was so when they were read, planning
+ * again would change nothing: it is left alone until that one has ended.
+ */
+async function writeWaiting(
+  tx: Tx,
+  pair: string,
+  { node, version, waitsFor, because, was }: Plan['waiting'][number],
+): Promise<void> {
+  const { state } = await awaitedNode(tx, pair, { node, waitsFor })
+  if (isMoving(state)) {
+    await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
+      waitsFor,
+      pair,
+      node,
+      version,
+    ])
+  } else if (state === 'circle' || state === was) {
+    const code = state === 'stuck' ? ('other-left' as const) : undefined
+    await leaveNode(tx, pair, { node, version, because, code, until: waitsFor })
+  }
+}
+
+function isOpenThen(was: NodeState | undefined): boolean {
+  return was !== undefined && was !== 'in step'
 }
 
 function changedMeanwhile(node: NodeKey): TidemarkError {
@@ -413,15 +453,15 @@ async function keepBooks(
     version,
   ])
   if (!open) throw changedMeanwhile(node)
-  if (decision.do === 'forget') await endGone(tx, pair, { node, version })
-  else if (decision.do === 'adopt') await adopt(tx, pair, { node, version })
+  if (decision.do === 'forget') await endGone(tx, pair, { node, version, atMs })
+  else if (decision.do === 'adopt') await adopt(tx, pair, { node, version, atMs })
   else await detach(tx, pair, { node, atMs, conflict: decision.conflict })
 }
 
 async function adopt(
   tx: Tx,
   pair: string,
-  { node, version }: { node: NodeKey; version: number },
+  { node, version, atMs }: { node: NodeKey; version: number; atMs: number },
 ): Promise<void> {
   const { remote, local, base } = await nodeRows(tx, pair, node)
   // Something new here has a version of its own: so it is decided again on the rows as they are now.
@@ -432,6 +472,7 @@ async function adopt(
   await putLocal(tx, pair, { ...local, itemId: remote.itemId })
   const isAtPlace = await putAgreed(tx, pair, { local, folder, remote })
   if (isAtPlace) await closeNode(tx, pair, node, version)
+  await dismissConflicts(tx, pair, node, atMs)
   await closeNodes(tx, pair, [`l:${local.id}`])
   await freeWaiting(tx, pair, [node, `l:${local.id}`])
 }
@@ -490,8 +531,9 @@ async function detach(
   }
   await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id = ?`, [pair, itemId])
   await tx.run(`DELETE FROM file_remote WHERE drive = ? AND item_id = ? AND is_deleted <> 0`, [pair, itemId])
-  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [pair, node])
+  await closeNodes(tx, pair, [node])
   await freeWaiting(tx, pair, [node])
+  await dismissConflicts(tx, pair, node, atMs)
   if (!conflict || !local) return
   await addConflict(tx, pair, {
     kind: conflict,

@@ -8,7 +8,8 @@ import { type FolderPairSettings, folderPairSettings } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { createRoot, type Root } from '../local/root.ts'
 import { plainStat } from '../local/stat.ts'
-import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
+import type { BaseRow, LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
+import type { OpenNode } from './contract.ts'
 import { FileStore } from './file-store.ts'
 import { BASE_COLUMNS, LOCAL_COLUMNS, REMOTE_COLUMNS, toBaseRow, toLocalRow, toRemoteRow } from './rows.ts'
 
@@ -79,8 +80,11 @@ export async function openStore(ledger: Ledger): Promise<FileStore> {
   return store
 }
 
-export async function withStore(run: (store: FileStore) => Promise<void>): Promise<void> {
-  const ledger = await openLedger('sqlite::memory:')
+export async function withStore(
+  run: (store: FileStore) => Promise<void>,
+  { ledgerUrl = 'sqlite::memory:' }: { ledgerUrl?: string } = {},
+): Promise<void> {
+  const ledger = await openLedger(ledgerUrl)
   try {
     await run(await openStore(ledger))
   } finally {
@@ -90,6 +94,25 @@ export async function withStore(run: (store: FileStore) => Promise<void>): Promi
 
 export async function write<T>(store: FileStore, run: (tx: Tx) => Promise<T>): Promise<T> {
   return store.write(run)
+}
+
+/** Whoever waits for another that nobody acts on, is left alone, or waits for it in turn: nobody is going to wake them. */
+export function strandedNodes(open: readonly OpenNode[]): OpenNode[] {
+  const known = new Map(open.map((node) => [node.node, node]))
+  return open.filter((node) => {
+    let at: OpenNode | undefined = node
+    for (const seen = new Set<NodeKey>(); at && isWaiting(at) && !seen.has(at.node); ) {
+      seen.add(at.node)
+      at = known.get(at.waitsFor!)
+    }
+    const isMoving = at !== undefined && !isWaiting(at) && (at.planned !== null || at.because === null)
+    return isWaiting(node) && !isMoving
+  })
+}
+
+/** But for what waits for a look at the folder. */
+function isWaiting({ node, planned, because, waitsFor }: OpenNode): boolean {
+  return planned === null && because === null && waitsFor !== null && waitsFor !== node
 }
 
 /** Everything that is known of a drive. */

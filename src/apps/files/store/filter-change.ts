@@ -26,6 +26,9 @@ export async function changeSettings(
 ): Promise<void> {
   const filterKey = row.filterKey === '' ? '' : CHANGED + keyOfLastLook(row)
   await setFolderPair(tx, row.name, { settings: JSON.stringify(settings), filterKey })
+  if (settings.conflicts === 'manual') return
+  // The policy decides about them by then.
+  await tx.run(`UPDATE file_conflicts SET state = 'dismissed' WHERE drive = ? AND state = 'open'`, [row.name])
 }
 
 /**

@@ -20,7 +20,10 @@ export async function readTotals(tx: Tx, pair: string): Promise<Totals> {
 
 export type Reported = { node: NodeKey; path: string; because: string }
 
-/** What is left alone and why, with where it is: on this side where it is here, else in OneDrive. */
+/**
+ * What is left alone and why, with where it is: on this side where it is here, else in OneDrive. A conflict of something
+ * new here with an item of its name is told once.
+ */
 export async function readReported(
   tx: Tx,
   pair: string,
@@ -28,7 +31,7 @@ export async function readReported(
 ): Promise<Reported[]> {
   const rows = await tx.all<{ node: NodeKey; because: string }>(
     `SELECT node, because FROM file_open WHERE drive = ? AND because IS NOT NULL AND planned IS NULL AND node > ?
-     ORDER BY node LIMIT ?`,
+       AND NOT (coalesce(code, '') = 'undecided' AND substr(node, 1, 2) = 'l:') ORDER BY node LIMIT ?`,
     [pair, after, limit],
   )
   const reported: Reported[] = []

@@ -15,6 +15,7 @@ const LOOK_UPS = [
   `UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for IN (SELECT value FROM json_each(?))`,
   `SELECT node FROM file_open WHERE drive = ? AND planned IS NULL AND waits_for IS NULL AND because IS NULL
    ORDER BY node LIMIT ?`,
+  `UPDATE file_conflicts SET state = 'dismissed', resolved_at = ? WHERE drive = ? AND node = ? AND state = 'open'`,
 ]
 
 test('on SQLite, no look-up reads all rows of a drive', async () => {
@@ -170,6 +171,33 @@ test('things that were not at their place in a home from before codes were kept 
       [ASIDE.moved, 'it may not be read'],
     )
     assert.deepEqual(rows.map(isAside), [true, false])
+  } finally {
+    await ledger.close()
+  }
+})
+
+test('a home in which a conflict waits for a decision although its node has ended opens, and asks no more', async () => {
+  const ledger = await openLedger('sqlite::memory:')
+  try {
+    await ledger.migrateApp('file-sync', fileSchema('sqlite').slice(0, -1))
+    await ledger.transaction(async (tx) => {
+      await tx.run(`INSERT INTO file_open(drive, node, version) VALUES ('home', 'i:A', 1)`)
+      for (const [id, node] of [
+        [1, 'i:A'],
+        [2, 'i:B'],
+      ] as const)
+        await tx.run(
+          `INSERT INTO file_conflicts(drive, id, kind, path, node, at, state)
+           VALUES ('home', ?, 'edit-edit', 'a', ?, 1, 'open')`,
+          [id, node],
+        )
+    })
+    const store = await FileStore.open(ledger)
+    const states = (await store.conflicts('home')).map(({ id, state }) => [id, state])
+    assert.deepEqual(states, [
+      [2, 'dismissed'],
+      [1, 'open'],
+    ])
   } finally {
     await ledger.close()
   }

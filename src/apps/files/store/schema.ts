@@ -115,6 +115,12 @@ export function fileSchema(
     asideStatements(),
     // The top is a folder of somebody else.
     [`ALTER TABLE file_drives ADD COLUMN shared_by TEXT`],
+    // Conflicts whose node had ended otherwise waited for a decision for ever; with each end they are looked for now.
+    [
+      `UPDATE file_conflicts SET state = 'dismissed' WHERE state = 'open' AND NOT EXISTS (SELECT 1 FROM file_open
+         WHERE file_open.drive = file_conflicts.drive AND file_open.node = file_conflicts.node)`,
+      `CREATE INDEX file_conflicts_open ON file_conflicts(node, drive) WHERE state = 'open'`,
+    ],
   ]
 }
 

@@ -26,21 +26,13 @@ const ITEMS_MAX = 100_000
 /** Looked at by one plan. */
 const FOLDERS_MAX = 100
 
-/**
- * Folders to be planned that are gone here and where they were in OneDrive; outer ones come for those in them. Also one
- * that only waits for something right in it that nobody acts on: a plan that held the deletions, and had not all of
- * them in one batch, has left it so, and a yes frees what was held, not who waits for that.
- */
+/** Folders to be planned that are gone here and where they were in OneDrive; outer ones come for those in them. */
 export async function foldersGone(tx: Tx, pair: string): Promise<{ itemId: string; version: number }[]> {
   const rows = await tx.all<{ item_id: string; parent_id: string; version: number }>(
     `SELECT there.item_id AS item_id, there.parent_id AS parent_id, open.version AS version FROM file_open open
      CROSS JOIN file_base base CROSS JOIN file_remote there CROSS JOIN file_local here
      WHERE open.drive = ? AND ${isItem('open.node')} AND open.planned IS NULL
-       AND open.because IS NULL AND (open.waits_for IS NULL OR EXISTS (
-         SELECT 1 FROM file_remote child CROSS JOIN file_open inside
-         WHERE child.drive = open.drive AND child.item_id = substr(open.waits_for, 3)
-           AND child.parent_id = substr(open.node, 3) AND inside.drive = open.drive
-           AND inside.node = open.waits_for AND inside.planned IS NULL))
+       AND open.because IS NULL AND open.waits_for IS NULL
        AND base.drive = open.drive AND base.item_id = substr(open.node, 3) AND base.type = 'folder'
        AND there.drive = base.drive AND there.item_id = base.item_id AND there.is_deleted = 0
        AND here.drive = base.drive AND here.item_id = base.item_id AND here.is_missing = 1`,

@@ -13,7 +13,7 @@ export const WORKERS = 3
 /** A process that is not done by then is ended. */
 const LATENCY_MS_MAX = 40_000
 /** For what comes before a measurement and after it. */
-const AROUND_MS = 20_000
+const AROUND_MS = 120_000
 
 export async function runLatency(session: Session, database: Database): Promise<Row[]> {
   const { mails } = session.sizes
@@ -29,8 +29,9 @@ export async function runLatency(session: Session, database: Database): Promise<
 }
 
 export async function runBacklog(session: Session, database: Database): Promise<Row[]> {
-  const { unitsPerMinute, backlog, backlogMs } = session.sizes
+  const { backlog, backlogMs } = session.sizes
   const [mails, forMs] = [backlog[database], backlogMs[database]]
+  const unitsPerMinute = session.sizes.unitsPerMinute[database]
   const pace = await session.processes.order<Pace>(
     { do: 'backlog', database, mails, unitsPerMinute, forMs },
     { msMax: forMs + AROUND_MS },
@@ -45,6 +46,7 @@ export async function runBacklog(session: Session, database: Database): Promise<
     row(name, 'tidemark', perMinute(pace.mails, pace), 'mails/min'),
     row(`${name}, units`, 'tidemark', perMinute(pace.units, pace), 'units/min'),
     row(`${name}, units`, 'limit quota', unitsPerMinute, 'units/min'),
+    row(`${name}, by processor time`, 'tidemark', pace.cpuMs / pace.mails, 'ms of processor'),
   ]
 }
 

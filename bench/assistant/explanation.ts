@@ -12,8 +12,8 @@ export function conditions(sizes: Sizes): string[] {
   const number = (n: number): string => n.toLocaleString('en-US')
   return [
     'the simulated Gmail and the simulated model, which answers at once, run in the process of the assistant: what they take is part of all times; PostgreSQL is a server of the run on this machine',
-    `${LATENCY}: ${mails} mails one after the other, each asking something; from the moment at which a checked push is handed over to the call of Gmail that sets the label, and to the one that makes the draft; receiving the push over HTTP and checking its token are not part of it`,
-    `${BACKLOG}: ${number(backlog.sqlite)} (SQLite) and ${number(backlog.postgres)} (PostgreSQL) mails in the inbox; the quota is accelerated: ${number(unitsPerMinute)} units a minute are allowed, where Gmail allows 6,000; until each has its label and its draft; units are counted by the calls that Gmail got`,
+    `${LATENCY}: ${mails} mails one after the other, each asking something; from the moment at which Gmail sends the push over HTTP, signed, to its call that sets the label, and to the one that makes the draft`,
+    `${BACKLOG}: ${number(backlog.sqlite)} (SQLite) and ${number(backlog.postgres)} (PostgreSQL) mails in the inbox, both at the same time; the quota is accelerated: ${number(unitsPerMinute.sqlite)} and ${number(unitsPerMinute.postgres)} units a minute are allowed, where Gmail allows 6,000; until each has its label and its draft; units are counted by the calls that Gmail got`,
     `${USERS}: ${users} mailboxes, ${mailsEach} mails each at once, without a limit by quota; until each has its label and its draft; with ${WORKERS} processes, one of them has the simulated services, too`,
   ]
 }

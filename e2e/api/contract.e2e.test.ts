@@ -657,6 +657,25 @@ describe('assist', () => {
     await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: false } })
   })
 
+  test('mail that Gmail tells of over HTTP is sorted without anybody asking for it', async () => {
+    await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: true } })
+    await quiet()
+    const { gmail } = server.world.sim
+    arrive('Told by a push')
+    Object.assign(gmail.push.settings, {
+      endpoint: `${server.url}/api/assist/push`,
+      audience: PUSH_AUDIENCE,
+    })
+    gmail.push.send(ANN, gmail.mailbox(ANN).historyId)
+    await gmail.push.settled()
+    gmail.push.settings.endpoint = null
+    await until(async () => {
+      const { items } = await bodyOf('getAssistThreads', { query: { status: 'drafted' } })
+      return items.some(({ subject }: Body) => subject === 'Told by a push')
+    }, 'it is drafted')
+    await quiet()
+  })
+
   test('an agent that runs is told step by step', async () => {
     const toml = [
       '[[routing]]',

@@ -11,7 +11,8 @@
  * - every call of a model is on record; sorting and drafting ask it no oftener than something happened
  * - a mailbox that is settled stays settled, and asks no model
  *
- * The user acts in Gmail and on the pages: another category, undo, approve, rework with an instruction, an edit.
+ * The user acts in Gmail and on the pages: another category, undo, approve, rework with an instruction, an edit; archives
+ * and throws away conversations or calls them spam, takes them back with their drafts, and switches the assistant off and on.
  *
  * Processes are workers in this one, or, with `kills`, real ones that are killed.
  */
@@ -23,6 +24,7 @@ import {
   orderRework,
   reclassify,
   requestSync,
+  switchAccount,
   type ThreadOf,
   undoEvent,
 } from '../../src/apps/assistant/actions.ts'
@@ -36,6 +38,7 @@ import {
   type Worker,
 } from '../../src/apps/assistant/assist-world.suite.ts'
 import { CATEGORIES, LABELS, type LabelRole } from '../../src/apps/assistant/contract.ts'
+import { isSeen } from '../../src/apps/assistant/plan.ts'
 import { DRAFT_KEY_HEADER, messageIdOf } from '../../src/apps/assistant/reply.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import { asTidemarkError, UsageError } from '../../src/base/errors.ts'
@@ -163,6 +166,10 @@ class Run {
   readonly #ours = new Set<string>()
   /** By thread: how often something happened to it that may be a reason to ask a model. */
   readonly #happened = new Map<string, number>()
+  /** By thread: drafts that went to the trash with it, and what the user had written into them. */
+  readonly #thrown = new Map<string, { id: string; messageId: string; text: string | undefined }[]>()
+  /** Threads that got a draft with words of the user back: the assistant may have written another meanwhile. */
+  readonly #gotBack = new Set<string>()
   #children: ChildWorker[] = []
 
   constructor(world: AssistWorld, seed: number, options: HistoryOptions) {
@@ -188,6 +195,7 @@ class Run {
     }
     world.sim.faults.set({ rules: [] })
     for (const child of this.#children.splice(0)) await child.kill()
+    if (!(await world.tables.account(ANN))!.active) await this.#switch()
     for (let round = 0; round < SETTLE_ROUNDS; round++) await world.sync(ANN, { full: round === 0 })
     return [...(await this.#differences()), ...(await this.#restless())]
   }
@@ -211,6 +219,11 @@ class Run {
       { share: 6, do: () => this.#die() },
       { share: 12, do: () => this.#rest() },
       { share: 3, do: () => this.#begin() },
+      { share: 2, do: () => this.#archive() },
+      { share: 3, do: () => this.#throwAway() },
+      { share: 2, do: () => this.#callSpam() },
+      { share: 3, do: () => this.#takeBack() },
+      { share: 2, do: () => this.#switch() },
       { share: 5, do: () => this.#onPage('move', (of) => this.#move(of)) },
       { share: 4, do: () => this.#onPage('undo', (of) => this.#undo(of)) },
       { share: 3, do: () => this.#onPage('approve', (of) => approveDraft(this.#world.place, of)) },
@@ -298,7 +311,8 @@ class Run {
     this.#note(draft.thread)
     // Where the user has asked for a rework, the assistant may replace what they write meanwhile.
     const isOrdered = (await this.#world.record(draft.thread))?.order != null
-    if (!isOrdered && !this.#isGiven(draft.thread)) this.#edited.set(draft.id, { thread: draft.thread, text })
+    if (isOrdered || this.#isGiven(draft.thread)) this.#edited.delete(draft.id)
+    else this.#edited.set(draft.id, { thread: draft.thread, text })
     this.counts.edits += 1
     return `edits the draft ${draft.id} of ${draft.thread}: ${text}`
   }
@@ -414,6 +428,78 @@ class Run {
     return `deletes ${message.id} of ${thread}`
   }
 
+  #archive(): string | undefined {
+    const thread = this.#living()
+    if (thread === undefined) return undefined
+    this.#world.mailbox().modifyThread(thread, { remove: ['INBOX'] })
+    this.#note(thread)
+    return `archives ${thread}`
+  }
+
+  /** All of a conversation, with the drafts in it. */
+  #throwAway(): string | undefined {
+    const thread = this.#living()
+    if (thread === undefined) return undefined
+    const drafts = this.#world.drafts(thread)
+    const thrown = drafts.map(({ id, messageId }) => ({ id, messageId, text: this.#edited.get(id)?.text }))
+    this.#thrown.set(thread, [...(this.#thrown.get(thread) ?? []), ...thrown])
+    this.#world.mailbox().trashThread(thread)
+    this.#giveBack(thread)
+    this.#note(thread)
+    return `throws ${thread} away`
+  }
+
+  #callSpam(): string | undefined {
+    const thread = this.#living()
+    if (thread === undefined) return undefined
+    const mailbox = this.#world.mailbox()
+    for (const { id, labelIds } of mailbox.thread(thread)!.messages) {
+      if (!labelIds.has('DRAFT')) mailbox.modify(id, { add: ['SPAM'] })
+    }
+    this.#note(thread)
+    return `calls ${thread} spam`
+  }
+
+  /** Out of the trash and spam. Of drafts only what the user threw away: the assistant does so with what it has replaced. */
+  async #takeBack(): Promise<string | undefined> {
+    const mailbox = this.#world.mailbox()
+    const all = this.#threads.flatMap((thread) => mailbox.thread(thread)?.messages ?? [])
+    const isAway = (labels: ReadonlySet<string>): boolean => labels.has('TRASH') || labels.has('SPAM')
+    const away = all.filter(({ labelIds }) => isAway(labelIds) && !labelIds.has('DRAFT'))
+    const { threadId } = this.#pick(away) ?? {}
+    if (threadId === undefined) return undefined
+    for (const { id, threadId: of } of away) {
+      if (of === threadId) mailbox.modify(id, { remove: ['TRASH', 'SPAM'] })
+    }
+    this.#note(threadId)
+    const drafts = await this.#draftsBack(threadId)
+    return `takes ${threadId} back, with the drafts [${drafts}]`
+  }
+
+  async #draftsBack(thread: string): Promise<string[]> {
+    const mailbox = this.#world.mailbox()
+    const isOrdered = (await this.#world.record(thread))?.order != null
+    const thrown = this.#thrown.get(thread) ?? []
+    this.#thrown.delete(thread)
+    const back = thrown.filter(({ messageId }) => mailbox.get(messageId)?.labelIds.has('TRASH'))
+    for (const { id, messageId, text } of back) {
+      mailbox.untrash(messageId)
+      if (text === undefined) continue
+      this.#gotBack.add(thread)
+      if (!isOrdered && !this.#isGiven(thread)) this.#edited.set(id, { thread, text })
+    }
+    return back.map(({ id }) => id)
+  }
+
+  /** Off, and at the next time on again. */
+  async #switch(): Promise<string> {
+    const { active } = (await this.#world.tables.account(ANN))!
+    await switchAccount(this.#world.place, ANN, !active)
+    // What was under way is asked for anew.
+    if (!active) for (const thread of this.#threads) this.#note(thread)
+    return `switches it ${active ? 'off' : 'on'}`
+  }
+
   /** Until drafts are there, unless something keeps them. */
   async #rest(): Promise<string> {
     await requestSync(this.#world.place, ANN)
@@ -454,10 +540,8 @@ class Run {
       const record = await world.record(thread)
       const ours = await this.#oursAmong(thread, drafts)
       this.counts.drafts += ours
-      if (ours > 1) wrong.push(`${thread} has ${ours} drafts of the assistant`)
-      const shown = (found?.messages ?? []).filter(
-        ({ labelIds }) => !labelIds.has('DRAFT') && !labelIds.has('TRASH'),
-      )
+      if (ours > 1 && !this.#gotBack.has(thread)) wrong.push(`${thread} has ${ours} drafts of the assistant`)
+      const shown = (found?.messages ?? []).filter(({ labelIds }) => isSeen({ labelIds: [...labelIds] }))
       const isInbox = shown.some(
         (message) => message.labelIds.has('INBOX') && OTHERS.test(message.raw().toString('utf8')),
       )

@@ -10,6 +10,7 @@ import type { Browser } from 'playwright-core'
 import type { OpenRuntime } from '../../src/app/runtime.ts'
 import { assistApp } from '../../src/apps/assistant/app.ts'
 import { LETTERS, letter } from '../../src/apps/assistant/demo/letters.ts'
+import { moveCursor } from '../../src/apps/assistant/store/accounts.ts'
 import { catalog } from '../../src/apps/catalog.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { seededRandom } from '../../src/base/random.ts'
@@ -28,6 +29,7 @@ import { checkAccessible } from './look.ts'
 
 const ANN = 'ann@example.com'
 const LOOK_MS = 20
+const BACKLOG_MAX = LETTERS.length
 const HOSTILE = '<img src=x onerror="document.title = 1">Could you answer this?'
 
 describe('the pages of the assistant', () => {
@@ -155,6 +157,28 @@ describe('the pages of the assistant', () => {
     await page.getByText('by a rule').first().waitFor()
   })
 
+  test('mail that would cost money waits with its price, and is sorted after a yes', async (inner) => {
+    // After hours without a look: what comes between two looks is new mail, however small the setting is.
+    const longAgo = { cursor: '0', full: undefined, nowMs: systemClock.now() - 2 * 3_600_000 }
+    await runtime.ledger.driver.transaction((tx) => moveCursor(tx, ANN, longAgo))
+    for (let n = 0; n <= BACKLOG_MAX; n++) {
+      const one = { ...LETTERS[5]!, subject: `Old question ${n}` }
+      arrive(sim, letter(one, { to: ANN, atMs: systemClock.now(), n: 200 + n }))
+    }
+    const asked = sim.models.counts.calls
+    const page = await open(inner, '/assist')
+    await page.getByRole('button', { name: 'Sync now' }).click()
+    const count = BACKLOG_MAX + 1
+    await page
+      .getByText(`Sorting ${count} waiting messages in ${count} threads with simulated-model costs about`)
+      .waitFor()
+    assert.equal(sim.models.counts.calls, asked)
+    await page.getByRole('button', { name: 'Sort them' }).click()
+    await page.getByText(/classified \+ 0 skipped \+ 0 on their way/).waitFor()
+    await page.getByRole('link', { name: `Old question ${BACKLOG_MAX}` }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Sort them' }).count(), 0)
+  })
+
   test('what a stranger writes is text on every page, and its orders have no effect', async (inner) => {
     arrive(
       sim,
@@ -243,6 +267,7 @@ async function openAssistRuntime(home: string, sim: Sim): Promise<OpenRuntime> {
       input_price: 1,
       output_price: 2,
     },
+    assist: { backlog_max: BACKLOG_MAX },
     search: { embedding: 'off' },
   })
   const runtime = await openRuntime({ config, home, env: {}, role: 'all', apps: [assistApp] })

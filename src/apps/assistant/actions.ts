@@ -10,7 +10,6 @@ import type { Tx } from '../../ledger/contract.ts'
 import { type AccountSettings, accountSettings, labelTitle, settingsOf, streamOf } from './account.ts'
 import { type Category, type Mailbox, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { isLiveDraft } from './conversation.ts'
-import { draftHashOf } from './draft.ts'
 import type { AssistKinds } from './kinds.ts'
 import { learnFrom } from './learning.ts'
 import { notOnboarded } from './open-accounts.ts'
@@ -199,8 +198,8 @@ export async function editDraft(
     ...draft,
     messageId: made.messageId,
     text,
-    textHash: draftHashOf(text),
     state: 'edited',
+    textHash: '',
   }
   await inTransaction(engine, async (tx) => {
     await putDraft(tx, next)

@@ -32,6 +32,7 @@ import { type Models, openModels } from './models/ask.ts'
 import { ModelCalls } from './models/store.ts'
 import { onboard } from './onboard.ts'
 import { openAssistAccounts } from './open-accounts.ts'
+import { isSeen } from './plan.ts'
 import type { AssistSettings } from './settings.ts'
 import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
@@ -136,7 +137,14 @@ export class AssistWorld {
 
   childOptions(): ChildOptions {
     const { settings, ledgerUrl, home, modelsUrl } = this
-    return { settings, ledgerUrl, home, modelsUrl, options: {} }
+    const { provider, dayCost, prices, modelSeconds } = this.options
+    const options = {
+      ...(provider && { provider }),
+      ...(dayCost !== undefined && { dayCost }),
+      ...(prices && { prices }),
+      ...(modelSeconds !== undefined && { modelSeconds }),
+    }
+    return { settings, ledgerUrl, home, modelsUrl, options }
   }
 
   get gmail(): Sim['gmail'] {
@@ -209,11 +217,11 @@ export class AssistWorld {
     return this.tables.record(address, thread)
   }
 
-  /** The assistant's labels on what is not a draft or in the trash. */
+  /** The assistant's labels on what is not a draft, in the trash or spam. */
   async labelsOn(thread: string, address = ANN): Promise<LabelRole[]> {
     const { labels } = (await this.tables.account(address))!
     const messages = this.mailbox(address).thread(thread)?.messages ?? []
-    const shown = messages.filter(({ labelIds }) => !labelIds.has('DRAFT') && !labelIds.has('TRASH'))
+    const shown = messages.filter(({ labelIds }) => isSeen({ labelIds: [...labelIds] }))
     return LABELS.filter((role) => shown.some(({ labelIds }) => labelIds.has(labels[role])))
   }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { SERVICE } from './account.ts'
-import { requestSync } from './actions.ts'
+import { orderDraft, requestSync } from './actions.ts'
 import { agreeToCosts, getAccounts } from './api/accounts.ts'
 import {
   ANN,
@@ -15,7 +15,7 @@ import {
 import { agreeToBacklog, backlogOf, backlogText } from './backlog.ts'
 import { assistStatus, lookAtAssist, syncStateOf } from './status.ts'
 import { setActive, wantSync } from './store/accounts.ts'
-import { noteMessages } from './store/records.ts'
+import { noteMessages, type ThreadRecord } from './store/records.ts'
 
 let world: AssistWorld | undefined
 afterEach(async () => {
@@ -25,6 +25,8 @@ afterEach(async () => {
 
 const PAID: AssistWorldOptions = { dayCost: 1_000, settings: { backlogMax: 3 } }
 
+const DAY_MS = 86_400_000
+
 /** Mail lies in the inbox before anybody looks. */
 async function begun(mails: number, options: AssistWorldOptions = PAID): Promise<AssistWorld> {
   world = await startAssistWorld(options)
@@ -32,6 +34,22 @@ async function begun(mails: number, options: AssistWorldOptions = PAID): Promise
   await world.onboard()
   await world.settled()
   return world
+}
+
+/** Five drafts waited for a model; then there is one, and it costs money. */
+async function heldDrafts(database: (typeof DATABASES)[number]): Promise<AssistWorld> {
+  const w = await begun(5, { provider: 'off', database, settings: { backlogMax: 3 } })
+  const records = await w.tables.list({ accounts: [ANN], limit: 10 })
+  assert.deepEqual(
+    records.map(({ problemCode }) => problemCode),
+    Array.from({ length: 5 }, () => 'no-model'),
+  )
+  await w.worker.stop()
+  w.workers.splice(0)
+  Object.assign(w.options, { provider: 'openai-compatible', dayCost: 1_000 })
+  await w.start()
+  for (let n = 0; n < 2; n++) await w.sync(ANN, { full: true })
+  return w
 }
 
 function asked(w: AssistWorld): number {
@@ -93,10 +111,93 @@ for (const database of DATABASES) {
       await w.sync()
       assert.equal((await w.tables.balance(ANN)).held, 5)
     })
+
+    test('that history tells of at once, after a time without the assistant, waits as well', async () => {
+      const w = await begun(0, { ...PAID, database })
+      for (let n = 0; n < 5; n++) w.arrive({ subject: `Old ${n}` })
+      w.clock.aheadMs += DAY_MS
+      await w.sync()
+      assert.deepEqual([asked(w), (await w.tables.balance(ANN)).held], [0, 5])
+      const text = backlogText(await backlogOf({ tables: w.tables, models: w.worker.models }, ANN))
+      assert.match(text, /^Sorting 5 waiting messages/)
+      const fresh = w.arrive({ subject: 'New' })
+      await w.sync()
+      assert.equal((await w.record(fresh.threadId))!.status, 'drafted')
+      await agreeToBacklog(w.place, ANN)
+      await w.settled()
+      const { classified, held } = await w.tables.balance(ANN)
+      assert.deepEqual([classified, held], [6, 0])
+    })
+
+    test('of drafts that waited for a model is told when there is one that costs money, and waits', async () => {
+      const w = await heldDrafts(database)
+      const records = await w.tables.list({ accounts: [ANN], limit: 10 })
+      assert.deepEqual([asked(w), await w.tables.heldDrafts(ANN)], [0, 5])
+      assert.match((await w.record(records[0]!.thread))!.problem!, /until you agree/)
+      const text = backlogText(await backlogOf({ tables: w.tables, models: w.worker.models }, ANN))
+      assert.match(text, /^Writing 5 drafts that waited for a model costs about 0\.0/)
+      const [need] = (await (await lookAtAssist(w.worker.ledger)).needs!()) ?? []
+      assert.match(need!.text, /5 drafts of ann@example\.com wait, because writing them costs money/)
+      // What the user asks for themself needs no other yes.
+      await orderDraft(w.place, { account: ANN, thread: records[0]!.thread })
+      await w.settled()
+      assert.deepEqual([w.called('drafts.create'), await w.tables.heldDrafts(ANN)], [1, 4])
+      await agreeToBacklog(w.place, ANN)
+      await w.settled()
+      assert.deepEqual([w.called('drafts.create'), await w.tables.heldDrafts(ANN)], [5, 0])
+    })
+
+    for (const [what, happens] of [
+      [
+        'where their label is deleted in Gmail',
+        async (w: AssistWorld) => {
+          w.mailbox().deleteLabel(await w.labelId('needs_response'))
+          await w.sync()
+        },
+      ],
+      [
+        'where a conversation comes back from the trash',
+        async (w: AssistWorld, thread: string) => {
+          w.mailbox().trashThread(thread)
+          await w.sync(ANN, { full: true })
+          w.mailbox().untrashThread(thread)
+        },
+      ],
+    ] as const) {
+      test(`of drafts waits for its yes also ${what}`, async () => {
+        const w = await heldDrafts(database)
+        const [{ thread }] = (await w.tables.list({ accounts: [ANN], limit: 1 })) as [ThreadRecord]
+        await happens(w, thread)
+        for (let n = 0; n < 2; n++) await w.sync(ANN, { full: true })
+        assert.deepEqual([asked(w), w.called('drafts.create'), await w.tables.heldDrafts(ANN)], [0, 0, 5])
+        assert.deepEqual(await w.labelsOn(thread), ['needs_response'])
+        await agreeToBacklog(w.place, ANN)
+        await w.settled()
+        assert.deepEqual([w.called('drafts.create'), await w.tables.heldDrafts(ANN)], [5, 0])
+      })
+    }
   })
 }
 
 describe('a backlog', () => {
+  test('is not what comes while the assistant looks, however few may be found at once', async () => {
+    const w = await begun(0, { ...PAID, settings: { backlogMax: 0 } })
+    for (let n = 0; n < 3; n++) w.arrive({ subject: `New ${n}` })
+    await w.sync()
+    assert.deepEqual([(await w.tables.balance(ANN)).held, w.called('drafts.create')], [0, 3])
+    w.clock.aheadMs += DAY_MS
+    w.arrive({ subject: 'While it was off' })
+    await w.sync()
+    assert.deepEqual([(await w.tables.balance(ANN)).held, w.called('drafts.create')], [1, 3])
+  })
+
+  test('is also what comes in masses while the assistant looks', async () => {
+    const w = await begun(0)
+    for (let n = 0; n < 51; n++) w.arrive({ subject: `Mass ${n}` })
+    await w.sync()
+    assert.deepEqual([asked(w), (await w.tables.balance(ANN)).held], [0, 51])
+  })
+
   test('of few mails does not wait', async () => {
     const w = await begun(3)
     assert.deepEqual([(await w.tables.balance(ANN)).held, w.called('drafts.create')], [0, 3])

@@ -1,14 +1,16 @@
 /**
- * Mail that a scan finds and a model that costs money would have to read: what it would cost is told first.
+ * Mail that a look finds and a model that costs money would have to read: what it would cost is told first.
  *
+ *   history ─▶ more at once than is few enough, after an hour without a look or in masses, and not free: `held`, and no job
  *   scan ─▶ each page of mail that nobody knew: `held`, and no job
  *        ─▶ at its end: few enough, or free, or already agreed to? ─yes─▶ `waiting`, and jobs
  *                                                                 ─no──▶ it is told, and waits for a yes
+ *        ─▶ drafts that waited for a model, many of them, and one is there that is not free: `held`, and no job
  *   yes (page, API) ─▶ one commit: what is held now is `waiting`; and a wish for another scan, which makes the jobs
  *   `--yes` ahead   ─▶ the same, and what the next scan finds; at its end that is over
  *
- * What is held is told with its price when the scan has ended: until then it is being counted, and a yes covers only what
- * was found. Mail that comes meanwhile goes its own way (history, not a scan). Nothing of this is kept but the state of messages
+ * What is held is told with its price when the look has ended: until then it is being counted, and a yes covers only what
+ * was found. Mail that comes meanwhile, a few at a time, goes its own way. Nothing of this is kept but the state of messages
  * and one flag of the mailbox, so that a crash leads to the same question.
  */
 import { formatCount } from '../../base/format.ts'
@@ -19,13 +21,15 @@ import { routedAgents } from './agent/router.ts'
 import type { Purpose } from './contract.ts'
 import type { Estimate, Models } from './models/ask.ts'
 import { wantSync } from './store/accounts.ts'
-import { releaseHeld } from './store/records.ts'
+import { releaseDrafts, releaseHeld } from './store/records.ts'
 import type { AssistTables } from './store/tables.ts'
 
 export type Backlog = {
   mails: number
   threads: number
-  /** A scan is finding more. */
+  /** Besides them: drafts that waited for a model. */
+  drafts: number
+  /** A look is finding more. */
   isBeingCounted: boolean
   /** Undefined where no model is configured. */
   classify: Estimate | undefined
@@ -45,9 +49,9 @@ export async function backlogOf(
   which: 'held' | 'all' = 'held',
 ): Promise<Backlog> {
   const found = await tables.backlog(account, which)
-  const { threads } = found
-  const estimate = (purpose: Purpose): Promise<Estimate | undefined> =>
-    models.estimate({ account, purpose, calls: threads })
+  const { threads, drafts } = found
+  const estimate = (purpose: Purpose, calls: number): Promise<Estimate | undefined> =>
+    models.estimate({ account, purpose, calls })
   const row = await tables.account(account)
   const agents = await Promise.all(
     (row ? routedAgents(settingsOf(row)) : []).map(({ model, max_iterations }) =>
@@ -62,9 +66,9 @@ export async function backlogOf(
   const dearest = agents.filter((one) => one !== undefined).sort((a, b) => b.costMicros - a.costMicros)
   return {
     ...found,
-    classify: await estimate('classify'),
-    draft: await estimate('draft'),
-    context: await estimate('context'),
+    classify: await estimate('classify', threads),
+    draft: await estimate('draft', threads + drafts),
+    context: await estimate('context', threads + drafts),
     agent: dearest[0],
   }
 }
@@ -82,15 +86,21 @@ export function agreeToBacklog(
     const nowMs = kinds.clock.now()
     if (!(await wantSync(tx, account, { full: true, agrees: ahead, nowMs }))) return false
     await releaseHeld(tx, account)
+    await releaseDrafts(tx, account)
     await tx.enqueue([request(kinds.sync, syncPayload(account), { stream: streamOf(account) })])
     return true
   })
 }
 
 export function backlogText(backlog: Backlog): string {
-  const { mails, threads, classify, draft, context, agent } = backlog
+  const { mails, threads, drafts: waiting, classify, draft, context, agent } = backlog
   if (backlog.isBeingCounted) {
     return 'Mail is still being counted: what sorting it costs is said when that is done.'
+  }
+  const count = (n: number, word: string): string => `${formatCount(n)} ${word}${n === 1 ? '' : 's'}`
+  const lookUps = context ? `, and ${priceText(context)} for what they are looked up with` : ''
+  if (mails === 0 && waiting > 0 && draft) {
+    return `Writing ${count(waiting, 'draft')} that waited for a model costs about ${priceText(draft)} with ${draft.model}${lookUps}.`
   }
   const agents = agent
     ? ` Agents cost ${priceText(agent)} at most, if rules gave all of them to the dearest one.`
@@ -105,9 +115,10 @@ export function backlogText(backlog: Backlog): string {
       : days > 1
         ? `; ${days} days with the cap`
         : ''
-  const count = (n: number, word: string): string => `${formatCount(n)} ${word}${n === 1 ? '' : 's'}`
-  const lookUps = context ? `, and ${priceText(context)} for what they are looked up with` : ''
-  const drafts = draft ? ` Drafts come on top: ${priceText(draft)} if each of them needed one${lookUps}.` : ''
+  const also = waiting > 0 ? `, with the ${count(waiting, 'draft')} that waited for a model` : ''
+  const drafts = draft
+    ? ` Drafts come on top: ${priceText(draft)} if each of them needed one${also}${lookUps}.`
+    : ''
   return `Sorting ${count(mails, 'waiting message')} in ${count(threads, 'thread')} with ${model} costs about ${priceText(classify)}, ${by}${when}.${drafts}${agents}`
 }
 

@@ -4,9 +4,12 @@
  *
  *   Done set by the user             all other labels and INBOX go; archived. Mail that came in after it stays
  *   another category's label         a correction: the category is theirs, and is learned from
- *   the record's label taken away    it stays away
+ *   Needs Response set by the user   left to who makes the draft (manual-draft.ts)
+ *   the record's label taken away    it stays away; where it is there again, it is the record's again
+ *   thrown away, or to spam          its label is kept in mind, and is the record's again when it comes back
  *   draft sent                       sent; Outbox goes; perhaps a follow-up
  *   draft gone and nothing sent      back to review (`discarded`), with Needs Response: discarded is not sent
+ *   a draft that was gone is back    as before it was
  *   draft edited                     it is theirs from now on
  *   nothing of that                  Gmail is brought in line with the record, where it is not yet
  */
@@ -14,13 +17,13 @@ import { type Outcome, request } from '../../engine/index.ts'
 import { labelTitle } from './account.ts'
 import { routedAgents } from './agent/router.ts'
 import { CATEGORIES, type Category, type LabelRole, type VisibleMessage } from './contract.ts'
-import { Conversation, type ThreadJob } from './conversation.ts'
+import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import { followUpFor } from './follow-ups.ts'
 import type { AssistKinds } from './kinds.ts'
 import { learnFrom } from './learning.ts'
-import { isAnswered, isInbound, lastInbound, roleOf, rolesOn } from './plan.ts'
-import { settle } from './settle.ts'
-import { type DraftRow, noteMessages, putDraft, type ThreadRecord } from './store/records.ts'
+import { isAnswered, isInbound, lastInbound, oursOf, roleOf, rolesOn, unseen } from './plan.ts'
+import { draftJobs, settle } from './settle.ts'
+import { type DraftRow, noteMessages, putDraft, type ThreadRecord, unseenLabel } from './store/records.ts'
 
 export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
   const talk = await Conversation.open(kinds, job)
@@ -32,14 +35,24 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (roles.has('done') && !oursOf(talk.record).has('done')) return done(talk)
   await followDrafts(talk, messages)
   const moved = movedTo(talk.record, roles)
-  if (moved !== undefined) return correct(talk, messages, moved)
   const { record } = talk
-  const isSeen = messages.some(({ isDraft, labelIds }) => !isDraft && !labelIds.includes('TRASH'))
+  if (moved !== undefined) {
+    const isAgain = record.label === null && record.category === moved
+    return isAgain ? labelledAgain(talk, moved) : correct(talk, messages, moved)
+  }
+  if (isAskedFor(record, roles)) {
+    const { account, thread } = record
+    const jobs = [request(kinds.manualDraft, { account, thread })]
+    return talk.end(record, { jobs, note: 'an answer is asked for', code: 'asked' })
+  }
+  const back = unseenLabel(record)
+  // Where the label is only on what was put away, new mail is all that is seen of it.
+  const isBack = back !== null && (talk.isFoundBy(back) || (talk.isSeen && !talk.hasLabel(back)))
+  if (isBack) return cameBack(talk, back, roles)
   if (record.isApplied && record.label !== null && !roles.has(record.label)) {
-    if (isSeen) return unlabelled(talk)
-    // Only drafts and the trash are left of it: nothing that could have the label.
-    const next = { ...record, label: null, labelWas: null }
-    return talk.end(next, { note: 'nothing is left to be labelled', code: 'unchanged' })
+    if (talk.isSeen) return unlabelled(talk)
+    const next = talk.isFoundBy(record.label) ? record : unseen(record)
+    return talk.end(next, { note: 'nothing is seen that could have the label', code: 'unchanged' })
   }
   const isRight = record.isApplied && rolesAre(roles, record)
   return isRight ? talk.end(record, { note: 'as it should be', code: 'unchanged' }) : settle(talk)
@@ -114,16 +127,12 @@ async function done(talk: Conversation): Promise<Outcome> {
   return settle(talk, { note: 'archived', code: 'done' })
 }
 
-/** Set by jobs alone, unless the user moves a conversation by them. */
-const SORTED: readonly LabelRole[] = ['action_required', 'payment_request', 'fyi', 'waiting']
-
 /**
- * Labels that we have set, or may have. A person who decides several times on the page before Gmail has the first of it
- * leaves any of these there for a moment: none of them is another word of theirs.
+ * By Needs Response, also where that was set in the trash, of which history tells at another time than of the return.
+ * Not while a label of ours is on its way to Gmail: what is there then may be an earlier one of ours.
  */
-function oursOf({ label, labelWas, isApplied, by }: ThreadRecord): ReadonlySet<LabelRole | null> {
-  if (isApplied) return new Set([label])
-  return new Set([label, labelWas, ...(by === 'user' ? SORTED : [])])
+function isAskedFor(record: ThreadRecord, roles: ReadonlySet<LabelRole>): boolean {
+  return record.isApplied && roles.has('needs_response') && !oursOf(record).has('needs_response')
 }
 
 /** A category that only the user can have set; Needs Response by hand is a wish for a draft (manual-draft.ts). */
@@ -165,6 +174,29 @@ async function correct(
   return settle(talk, { note: why, code: 'corrected' })
 }
 
+/** Out of the trash or spam: no word of the user about its label, or where its mail lies. */
+async function cameBack(
+  talk: Conversation,
+  back: LabelRole,
+  roles: ReadonlySet<LabelRole>,
+): Promise<Outcome> {
+  const label = talk.isFoundBy(back) ? back : null
+  const next: ThreadRecord = { ...talk.record, label, labelWas: null }
+  const note = 'it is seen again'
+  const isOnAll = label === null || roles.has(label) || !talk.isSeen
+  if (isOnAll && rolesAre(roles, next)) {
+    return talk.end(next, { note, code: 'labelled', jobs: draftJobs(talk, next) })
+  }
+  await talk.commit({ ...next, isApplied: false })
+  return settle(talk, { note, code: 'labelled' })
+}
+
+/** Put back by the user: no other word than before. */
+async function labelledAgain(talk: Conversation, category: Category): Promise<Outcome> {
+  await talk.commit({ ...talk.changed({ label: roleOf(category) }), isApplied: false })
+  return settle(talk, { note: 'it has its label again', code: 'labelled' })
+}
+
 function unlabelled(talk: Conversation): Outcome {
   const { record } = talk
   const why = `You took the label ${labelTitle(record.label!)} away.`
@@ -184,52 +216,89 @@ function unlabelled(talk: Conversation): Outcome {
 /** Sent, discarded or edited: commits what became of our drafts, and of the conversation with them. */
 async function followDrafts(talk: Conversation, messages: readonly VisibleMessage[]): Promise<void> {
   const changed: DraftRow[] = []
-  let isThere = false
+  const back: FoundDraft[] = []
+  const there = new Set<string>()
+  let isReturn = false
   for (const draft of await talk.openDrafts()) {
     // Of one that is only noted nobody knows yet whether it was made: its own job will tell.
     if (draft.state === 'intended') {
-      isThere = true
+      there.add(draft.key)
       continue
     }
     const found = await talk.find(draft)
     if (!found) changed.push({ ...draft, state: 'gone' })
     else {
-      isThere = true
+      there.add(draft.key)
+      isReturn ||= draft.state === 'gone'
       const isKnown = draft.state === 'edited' || found.isSame
       if (!isKnown || found.message.id !== draft.messageId) {
         changed.push(await talk.takenOver(found))
-      }
+      } else if (draft.state === 'gone') back.push(found)
     }
   }
+  changed.push(...(await onlyOne(talk, back, there)))
+  if (isReturn) await talk.trashReplaced()
   const { record } = talk
   const answered = messages.find(({ id }) => id === record.answered) ?? lastInbound(messages, record.account)
   const isSent = answered !== undefined && isAnswered(messages, answered)
   const wasOpen = record.status === 'drafted' || record.status === 'discarded'
-  const isOver = wasOpen && !isThere
+  const isOver = wasOpen && there.size === 0
+  const kept = changed.find(({ state }) => state === 'live' || state === 'edited')
+  const isBack = record.status === 'discarded' && kept !== undefined && !isSent
   if (changed.length === 0 && !(isOver && (isSent || record.status === 'drafted'))) return
   const gone = isSent ? ('sent' as const) : ('gone' as const)
   const rows = changed.map((draft) => (draft.state === 'gone' ? { ...draft, state: gone } : draft))
-  const next = isOver ? ended(talk, { messages, isSent }) : undefined
+  const next = isOver ? ended(talk, { messages, isSent }) : isBack ? restored(talk, kept.key) : undefined
+  const event = next?.event ?? (kept && (kept.state === 'edited' ? EDITED : BACK))
   await talk.commit(next?.record ?? record, {
     effects: async (tx) => {
       for (const draft of rows) await putDraft(tx, draft)
     },
-    event: next?.event ?? {
-      what: 'draft-edited',
-      why: 'You have edited the draft: it is yours from now on.',
-      by: 'user',
-    },
+    ...(event && { event }),
   })
+}
+
+/** Of drafts of ours that are back, as we wrote them: the others go, where one has taken their place meanwhile. */
+async function onlyOne(
+  talk: Conversation,
+  back: readonly FoundDraft[],
+  there: ReadonlySet<string>,
+): Promise<DraftRow[]> {
+  const { draftKey } = talk.record
+  const kept = there.has(draftKey ?? '') ? draftKey : back.at(-1)?.draft.key
+  const rows: DraftRow[] = []
+  for (const found of back) {
+    const isLeft = found.draft.key === kept || (await talk.trash(found)) !== undefined
+    rows.push({ ...found.draft, state: isLeft ? 'live' : 'trashed' })
+  }
+  return rows
+}
+
+const EDITED = {
+  what: 'draft-edited',
+  why: 'You have edited the draft: it is yours from now on.',
+  by: 'user' as const,
+}
+const BACK = { what: 'draft-back', why: 'The draft that was thrown away is back.', by: 'user' as const }
+
+function restored(talk: Conversation, draftKey: string) {
+  const isThird = labelOf(talk.record) === 'action_required'
+  const label = isThird ? ('action_required' as const) : ('outbox' as const)
+  return { record: talk.changed({ status: 'drafted', label, draftKey }), event: BACK }
+}
+
+function labelOf(record: ThreadRecord): LabelRole | null {
+  return record.label ?? unseenLabel(record)
 }
 
 function ended(talk: Conversation, about: { messages: readonly VisibleMessage[]; isSent: boolean }) {
   const { record } = talk
-  const isThird = record.label === 'action_required'
+  const label = labelOf(record)
   if (about.isSent) {
     return {
       record: talk.changed({
         status: 'sent',
-        label: record.label === 'done' ? 'done' : null,
+        label: label === 'done' ? 'done' : null,
         draftKey: null,
         followUpAtMs: followUpFor(talk, about.messages),
       }),
@@ -240,7 +309,7 @@ function ended(talk: Conversation, about: { messages: readonly VisibleMessage[];
   return {
     record: talk.changed({
       status: 'discarded',
-      label: isThird ? record.label : 'needs_response',
+      label: label === 'action_required' ? label : 'needs_response',
       draftKey: null,
     }),
     event: {

@@ -1,6 +1,6 @@
 /**
  * What a draft may lean on: passages of the one search, with the eyes of the account's owner; where that finds nothing,
- * mail that Gmail's own search finds. It helps a draft and never fails one: what goes wrong here is told and left out.
+ * or cannot be asked, mail that Gmail's own search finds. It helps a draft and never fails one: what goes wrong here is told and left out.
  */
 import { asTidemarkError } from '../../base/errors.ts'
 import type { ContextPassage, VisibleMessage } from './contract.ts'
@@ -19,16 +19,18 @@ export async function contextFor(
   answered: VisibleMessage,
   { asksModel }: { asksModel: boolean },
 ): Promise<ContextPassage[]> {
+  const queries = asksModel ? await queriesFor(talk, answered) : bySubject(answered)
+  const passages = await orNone(talk, () => fromArchive(talk, queries))
+  return passages.length > 0 ? passages : orNone(talk, () => fromGmail(talk, queries))
+}
+
+async function orNone(talk: Conversation, look: () => Promise<ContextPassage[]>): Promise<ContextPassage[]> {
   try {
-    const queries = asksModel ? await queriesFor(talk, answered) : bySubject(answered)
-    const passages = await fromArchive(talk, queries)
-    return passages.length > 0 ? passages : await fromGmail(talk, queries)
+    return await look()
   } catch (thrown) {
     if (talk.signal.aborted) throw thrown
-    talk.kinds.note(
-      'context-failed',
-      `a draft was written without context: ${asTidemarkError(thrown).message}`,
-    )
+    const { message } = asTidemarkError(thrown)
+    talk.kinds.note('context-failed', `a draft is written without what could not be searched: ${message}`)
     return []
   }
 }

@@ -13,7 +13,7 @@ import type { AssistAccount } from './account.ts'
 import type { LabelRole, VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './kinds.ts'
 import { setLabel } from './labels.ts'
-import { isInbound, relabelled, rolesOn, textHashOf } from './plan.ts'
+import { isInbound, isPutAway, isSeen, relabelled, rolesOn, textHashOf } from './plan.ts'
 import { DRAFT_KEY_HEADER, messageIdOf, splitAtMarker } from './reply.ts'
 import {
   type Actor,
@@ -25,6 +25,7 @@ import {
   type ThreadRecord,
   type Undo,
   undoOf,
+  unseenLabel,
   writeRecord,
 } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
@@ -91,10 +92,11 @@ export class Conversation {
     }
   }
 
-  /** The record with these changes; a label that changes is not applied yet. */
+  /** The record with these changes; a label that changes is not applied yet, nor is none in place of an unseen one. */
   changed(change: Partial<ThreadRecord>): ThreadRecord {
     const { record } = this
-    if (change.label === undefined || change.label === record.label) return { ...record, ...change }
+    const isSame = change.label === record.label && unseenLabel(record) === null
+    if (change.label === undefined || isSame) return { ...record, ...change }
     return { ...relabelled(record, change.label), ...change }
   }
 
@@ -195,6 +197,30 @@ export class Conversation {
     return there.map(({ id }) => id)
   }
 
+  /** More is left of it than drafts and what was put away, as far as it was read: something that can have a label. */
+  get isSeen(): boolean {
+    return this.messages?.some(isSeen) ?? true
+  }
+
+  /** On anything of it, also on what was put away. */
+  hasLabel(role: LabelRole, messages: readonly VisibleMessage[] = this.messages ?? []): boolean {
+    return messages.some(({ labelIds }) => labelIds.includes(this.account.labels[role]))
+  }
+
+  /** A scan finds the label on it: on its drafts as well. */
+  isFoundBy(role: LabelRole): boolean {
+    return this.hasLabel(
+      role,
+      this.messages?.filter((message) => !isPutAway(message)),
+    )
+  }
+
+  /** Once its label is set, a scan finds it there. Drafts get all but Done. */
+  get isFindable(): boolean {
+    if (this.record.label === 'done') return this.isSeen
+    return this.messages?.some((message) => !isPutAway(message)) ?? true
+  }
+
   isDone({ labelIds }: VisibleMessage): boolean {
     return labelIds.includes(this.account.labels.done)
   }
@@ -236,11 +262,20 @@ export class Conversation {
     })
   }
 
-  /** Drafts of ours that may be in Gmail. */
+  /**
+   * Drafts of ours that may be in Gmail, oldest first; also one that was gone, and was seen to be there again when it
+   * was read.
+   */
   async openDrafts(): Promise<DraftRow[]> {
     const { account, thread } = this.record
     const rows = await this.kinds.tables.drafts(account, thread)
-    return rows.filter(({ state }) => state === 'intended' || state === 'live' || state === 'edited')
+    const there = new Set(this.#liveDrafts().map(({ id }) => id))
+    // A guessed one was left to the user, and is there all the time.
+    const isBack = ({ state, messageId, isGuessed }: DraftRow): boolean =>
+      state === 'gone' && !isGuessed && there.has(messageId ?? '')
+    const isOpen = ({ state }: DraftRow): boolean =>
+      state === 'intended' || state === 'live' || state === 'edited'
+    return rows.filter((row) => isOpen(row) || isBack(row))
   }
 
   /**
@@ -310,10 +345,14 @@ export class Conversation {
     return messageIdOf(key, this.account.owner)
   }
 
-  /** The row of a draft that the user has made theirs: with all by which it is found again. */
+  /**
+   * The row of a draft that the user has made theirs: with all by which it is found again. Theirs it stays, also where
+   * they changed its recipients alone, and throw it away and take it back.
+   */
   async takenOver({ draft, message, isGuessed }: FoundDraft): Promise<DraftRow> {
     const draftId = draft.draftId ?? (await draftIds(this.account, this.signal)).get(message.id) ?? null
-    return { ...draft, state: 'edited', draftId, messageId: message.id, text: message.text, isGuessed }
+    const { id: messageId, text } = message
+    return { ...draft, state: 'edited', textHash: '', draftId, messageId, text, isGuessed }
   }
 
   async #byDraftId({ draftId }: DraftRow): Promise<VisibleMessage | undefined> {
@@ -334,6 +373,20 @@ export class Conversation {
       return undefined
     const now = await this.#byDraftId(draft)
     return now && { ...found, message: now, isSame: false }
+  }
+
+  /**
+   * What we had put there came out of the trash with the conversation, and the draft that took its place. One that comes
+   * out alone the user wants: it is left to them.
+   */
+  async trashReplaced(): Promise<void> {
+    const { account, thread } = this.record
+    const there = new Set(this.#liveDrafts().map(({ id }) => id))
+    const rows = await this.kinds.tables.drafts(account, thread)
+    for (const draft of rows.filter(({ state }) => state === 'trashed')) {
+      const found = there.has(draft.messageId ?? '') ? await this.find(draft) : undefined
+      if (found?.isSame) await this.trash(found)
+    }
   }
 
   /** Drafts of ours that nobody has touched go to the trash; answers with their keys. What was edited stays. */

@@ -27,7 +27,7 @@ import { draftPrompt, draftSchema, draftTextFrom } from './prompts.ts'
 import { replyMime, replyText } from './reply.ts'
 import { settle } from './settle.ts'
 import { noteProblem, noteRefusal } from './store/accounts.ts'
-import { type DraftRow, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
+import { type DraftRow, isHeld, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
 
 /** How long a draft waits before it asks a model again. */
@@ -51,14 +51,22 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   for (const draft of await talk.openDrafts()) {
     const found = await talk.find(draft)
     if (found && !found.isSame && !isGivenBack(record, found)) return keepEdited(talk, found)
-    const isWritten = record.order === null && draft.key === key && draft.state === 'live'
+    const isMade = draft.state === 'live' || draft.state === 'gone'
+    const isWritten = record.order === null && draft.key === key && isMade
     if (found && isWritten) return keepWritten(talk, found)
   }
   const noted = await kinds.tables.draft(record.account, key)
   const isNoted = noted?.state === 'intended' && record.draftKey === key
+  if (!isNoted && isHeld(record)) return waitsForYes(talk)
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
   return make(talk, { answered, draft: written, isNoted })
+}
+
+/** Whatever has led here: it costs money, and the user was asked whether they want that. */
+function waitsForYes(talk: Conversation): Outcome | Promise<Outcome> {
+  const told = { note: 'waits until its cost is agreed to', code: 'held' }
+  return talk.record.isApplied ? told : settle(talk, told)
 }
 
 /** The draft that a rework is about, as it was when it was asked for. What the user writes later is theirs again. */
@@ -367,13 +375,14 @@ async function unmadeDrafts(talk: Conversation): Promise<DraftRow[]> {
   return unmade
 }
 
-/** Sorted again to the same end: the draft that is there is the answer. */
+/** Sorted again to the same end: the draft that is there, or there again, is the answer. */
 async function keepWritten(talk: Conversation, found: FoundDraft): Promise<Outcome> {
   const { draft } = found
   const { trashed } = await talk.trashUntouched(draft.key)
   await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }), {
     effects: async (tx) => {
       for (const one of trashed) await setDraftState(tx, one, 'trashed')
+      await setDraftState(tx, draft, 'live')
     },
   })
   return settle(talk, { note: 'the draft is there already', code: 'drafted' })

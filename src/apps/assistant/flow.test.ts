@@ -170,6 +170,23 @@ describe('sorting', () => {
     assert.equal(w.drafts(mail.threadId).length, 1)
   })
 
+  for (const [text, label] of [
+    ['I will get back to you.', 'waiting'],
+    ['Your parcel has shipped.', 'fyi'],
+    ['Please sign the contract.', 'action_required'],
+  ] as const) {
+    test(`a new message in a conversation that is ${label} is sorted again`, async () => {
+      const w = await begun()
+      const { threadId } = w.arrive({ text })
+      await w.sync()
+      assert.deepEqual(await w.labelsOn(threadId), [label])
+      w.arrive({ threadId, text: 'Are you free on Friday?' })
+      await w.sync()
+      assert.deepEqual(await w.labelsOn(threadId), ['outbox'])
+      assert.equal(w.drafts(threadId).length, 1)
+    })
+  }
+
   test('a draft that waits is written anew when a message comes, and the old one goes to the trash', async () => {
     const w = await begun()
     const mail = w.arrive({ text: 'Are you free?' })

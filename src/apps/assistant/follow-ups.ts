@@ -7,7 +7,7 @@ import { type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { VisibleMessage } from './contract.ts'
 import type { Conversation } from './conversation.ts'
 import type { AccountPayload, AssistKinds } from './kinds.ts'
-import { afterWorkingDays, asksForSomething, isInbound } from './plan.ts'
+import { afterWorkingDays, asksForSomething, isInbound, relabelled } from './plan.ts'
 import { addEvent, undoOf, writeRecord } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
 
@@ -51,11 +51,8 @@ export async function runFollowUp(kinds: AssistKinds, job: RunContext<AccountPay
           tx,
           isAwaited
             ? {
-                ...record,
+                ...relabelled(record, 'waiting'),
                 category: 'waiting',
-                label: 'waiting',
-                labelWas: record.label,
-                isApplied: false,
                 by: 'default',
                 confidence: 1,
                 reasoning: why,

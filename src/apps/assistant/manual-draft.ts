@@ -7,7 +7,7 @@ import type { VisibleMessage } from './contract.ts'
 import { Conversation, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
 import type { AssistKinds } from './kinds.ts'
 import { learnFrom } from './learning.ts'
-import { lastInbound, rolesOn } from './plan.ts'
+import { lastInbound, oursOf, rolesOn } from './plan.ts'
 import { splitAtMarker } from './reply.ts'
 import { settle } from './settle.ts'
 import type { DraftOrder } from './store/records.ts'
@@ -19,9 +19,8 @@ export async function runManualDraft(kinds: AssistKinds, job: ThreadJob): Promis
   if (!messages) return talk.gone()
   const { record } = talk
   const isSet = rolesOn(messages, talk.account.labels).has('needs_response')
-  const isOurs =
-    record.label === 'needs_response' || (!record.isApplied && record.labelWas === 'needs_response')
-  if (!isSet || isOurs) return { note: 'nothing was asked for', code: 'nothing-new' }
+  if (!isSet || oursOf(record).has('needs_response'))
+    return { note: 'nothing was asked for', code: 'nothing-new' }
   const drafts = await talk.openDrafts()
   if (record.status === 'drafted' && drafts.length > 0) {
     return settle(talk, { note: 'a draft is there already', code: 'drafted' })

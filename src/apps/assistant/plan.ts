@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { HistoryRecord } from '../../cloud/gmail/client.ts'
 import { type Category, LABELS, type LabelRole, type Style, type VisibleMessage } from './contract.ts'
 import type { LabelIds } from './store/accounts.ts'
-import type { ThreadRecord } from './store/records.ts'
+import { type Labels, type ThreadRecord, unseenLabel } from './store/records.ts'
 
 /** What is on a thread of these in Gmail is the user's own answer, or the assistant's: never mail that came in. */
 const NOT_INBOUND = ['DRAFT', 'TRASH', 'SPAM']
@@ -109,13 +109,16 @@ export function newsOf(changes: readonly NetChange[], context: NewsContext): New
     if (ours !== undefined && isMoved) wish(ours, 'cleanup')
     if (isAdded && change.labels.has('SENT')) wish(thread, 'cleanup')
     const record = records.get(thread)
+    // Out of where nobody saw it, with the label that it had.
+    const isBack = removed.has('TRASH') || removed.has('SPAM')
+    if (isBack && record && unseenLabel(record) !== null) wish(thread, 'cleanup')
     for (const label of added) {
       const role = roles.get(label)
       if (role !== undefined) for (const one of wishesOf(role, record)) wish(thread, one)
     }
     for (const label of removed) {
       const role = roles.get(label)
-      if (role !== undefined && record?.label === role && record.isApplied) wish(thread, 'cleanup')
+      if (role !== undefined && record?.isApplied && oursOf(record).has(role)) wish(thread, 'cleanup')
     }
   }
   return news
@@ -129,6 +132,7 @@ function isInboxArrival({ isAdded, labels, added, removed }: NetChange): boolean
 /** What a label means that somebody has set on a thread; nothing where it is the one that the record has. */
 export function wishesOf(role: LabelRole, record: ThreadRecord | undefined): ThreadWish[] {
   if (role === 'rework') return record?.order?.kind === 'rework' ? [] : ['rework']
+  if (record && unseenLabel(record) === role) return ['cleanup']
   if (record?.label === role || (record && !record.isApplied && record.labelWas === role)) return []
   return role === 'needs_response' ? ['manual-draft'] : ['cleanup']
 }
@@ -137,27 +141,52 @@ export function roleOf(category: Category): LabelRole {
   return category
 }
 
-/** Which of the assistant's labels are on what people see of a thread. */
+/** The record of a conversation of which nothing is seen any more: its label is kept in mind. */
+export function unseen<R extends Labels>(record: R): R {
+  return { ...record, label: null, labelWas: record.label ?? unseenLabel(record), isApplied: true }
+}
+
+/** Set by jobs alone, unless the user moves a conversation by them. */
+const SORTED: readonly LabelRole[] = ['action_required', 'payment_request', 'fyi', 'waiting']
+
+/**
+ * Labels that we have set, or may have. A person who decides several times on the page before Gmail has the first of it
+ * leaves any of these there for a moment: none of them is another word of theirs.
+ */
+export function oursOf(record: Labels & Pick<ThreadRecord, 'by'>): ReadonlySet<LabelRole | null> {
+  const { label, labelWas, isApplied, by } = record
+  if (isApplied) return new Set([label, unseenLabel(record)])
+  return new Set([label, labelWas, ...(by === 'user' ? SORTED : [])])
+}
+
 /**
  * The record with another label, which Gmail does not have yet. Until it has, the label from before counts as ours, too.
  * Where that was not set yet either, Gmail has it or the one before it: of these, the one that is not wanted now is
  * kept in mind, or what a job is just setting would be taken for a word of the user.
  */
-export function relabelled<R extends Pick<ThreadRecord, 'label' | 'labelWas' | 'isApplied'>>(
-  record: R,
-  label: ThreadRecord['label'],
-): R {
+export function relabelled<R extends Labels>(record: R, label: ThreadRecord['label']): R {
   if (label === record.label) return { ...record, isApplied: false }
   const isBack = !record.isApplied && record.labelWas === label
-  const labelWas = record.isApplied || isBack ? record.label : record.labelWas
+  const labelWas = record.isApplied || isBack ? (record.label ?? unseenLabel(record)) : record.labelWas
   return { ...record, label, labelWas, isApplied: false }
 }
 
+/** Where no scan finds it. */
+export function isPutAway({ labelIds }: { labelIds: readonly string[] }): boolean {
+  return labelIds.includes('TRASH') || labelIds.includes('SPAM')
+}
+
+/** Neither a draft nor put away. */
+export function isSeen({ labelIds }: { labelIds: readonly string[] }): boolean {
+  return !NOT_INBOUND.some((label) => labelIds.includes(label))
+}
+
+/** Which of the assistant's labels are on what people see of a thread. */
 export function rolesOn(
   messages: readonly { labelIds: readonly string[] }[],
   labels: LabelIds,
 ): Set<LabelRole> {
-  const shown = messages.filter(({ labelIds }) => !NOT_INBOUND.some((label) => labelIds.includes(label)))
+  const shown = messages.filter(isSeen)
   return new Set(LABELS.filter((role) => shown.some(({ labelIds }) => labelIds.includes(labels[role]))))
 }
 

@@ -22,7 +22,7 @@ export const assistSection = defineSection('assist', {
   backlog_max: whole(
     { min: 0, max: 1_000_000 },
     50,
-    'how many mails a scan gives to a model that costs money before it asks you, with what it would cost',
+    'how many mails that are found at once, by a scan or after an hour without a look, are given to a model that costs money before you are asked, with what it would cost; new mail is not asked about, unless more than this and more than 50 come between two looks',
   ),
   attempts: whole({ min: 1, max: 20 }, 3, 'tries of a job before it fails'),
   model_wait_minutes: whole(

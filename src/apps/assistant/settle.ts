@@ -4,7 +4,8 @@
  */
 import { type JobRequest, type Outcome, request } from '../../engine/index.ts'
 import type { Conversation } from './conversation.ts'
-import { setDraftState, type ThreadRecord } from './store/records.ts'
+import { unseen } from './plan.ts'
+import { isHeld, setDraftState, type ThreadRecord } from './store/records.ts'
 
 export async function settle(
   talk: Conversation,
@@ -22,7 +23,8 @@ export async function settle(
     labelWas: null,
     ...(hasLost && { draftKey: null }),
   }
-  return talk.end(done, {
+  // What is set in the trash is for who takes it out again; until then no scan finds it there.
+  return talk.end(talk.isFindable ? done : unseen(done), {
     ...also,
     effects: async (tx) => {
       for (const { account, key } of trashed) await setDraftState(tx, { account, key }, 'trashed')
@@ -31,11 +33,9 @@ export async function settle(
   })
 }
 
-/** A draft, where one is wanted. */
-export function draftJobs(
-  { kinds }: Pick<Conversation, 'kinds'>,
-  { account, thread, category, status }: ThreadRecord,
-): JobRequest[] {
-  const isWanted = category === 'needs_response' && status === 'pending'
+/** A draft, where one is wanted, and no yes is waited for. */
+export function draftJobs({ kinds }: Pick<Conversation, 'kinds'>, record: ThreadRecord): JobRequest[] {
+  const { account, thread, category, status } = record
+  const isWanted = category === 'needs_response' && status === 'pending' && !isHeld(record)
   return isWanted ? [request(kinds.draft, { account, thread })] : []
 }

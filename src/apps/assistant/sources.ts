@@ -59,11 +59,12 @@ export function assistSources(place: AppPlace, assist: Assist): Sources {
 function sourceStatus(name: string, status: AssistStatus | undefined): SourceStatus {
   if (!status)
     return { text: 'not onboarded', isOpen: false, isWrong: false, bad: 0, json: { account: name } }
-  const { onTheirWay, held, lastSyncAtMs } = status
+  const { onTheirWay, held, heldDrafts, lastSyncAtMs } = status
   return {
     text: balanceText(status),
     isOpen: lastSyncAtMs === null || onTheirWay > held,
     isWrong: false,
+    ...(held + heldDrafts > 0 && { needsYou: true, word: 'waiting for you' }),
     bad: 0,
     json: status,
   }

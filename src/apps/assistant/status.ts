@@ -18,6 +18,8 @@ export type AssistStatus = Balance & {
   counts: readonly { status: ThreadStatus; category: Category; count: number }[]
   /** Drafts to look at. */
   draftsWaiting: number
+  /** Drafts that are not written before the user agrees to their cost. */
+  heldDrafts: number
   failedJobs: number
   openJobs: number
   lastMailAtMs: number | null
@@ -59,6 +61,7 @@ export async function assistStatus(
       draftsWaiting: counts
         .filter(({ status }) => status === 'drafted')
         .reduce((sum, { count }) => sum + count, 0),
+      heldDrafts: await tables.heldDrafts(account),
       failedJobs: failed.length,
       openJobs: pending.length + claimed.length,
       lastMailAtMs: row.mailAtMs,
@@ -67,7 +70,11 @@ export async function assistStatus(
       lastScanAtMs: row.fullAtMs,
       watchUntilMs: row.watchExpiresAtMs,
       watchProblem: row.watchProblem,
-      problem: row.problemCode === null ? null : { code: row.problemCode, text: row.problem ?? '' },
+      // An answer that was paid for before the last refusal takes the mailbox's problem away: what drafts wait for stays.
+      problem:
+        row.problemCode === null
+          ? await tables.draftProblem(account)
+          : { code: row.problemCode, text: row.problem ?? '' },
     })
   }
   return all
@@ -115,11 +122,15 @@ export async function lookAtAssist(ledger: Ledger): Promise<AppLook> {
         if (!active) continue
         const stream = streamOf(account)
         const { held } = await tables.balance(account)
-        if (held > 0) {
-          const mails = `${formatCount(held)} ${held === 1 ? 'mail' : 'mails'} of ${account}`
-          const how = 'tidemark assist costs --estimate says how much, tidemark assist run --yes agrees'
-          needs.push({ stream, text: `${mails} wait, because sorting them costs money: ${how}.` })
+        const drafts = await tables.heldDrafts(account)
+        const how = 'tidemark assist costs --estimate says how much, tidemark assist run --yes agrees'
+        const waits = (n: number, word: string, doing: string): void => {
+          if (n === 0) return
+          const what = `${formatCount(n)} ${word}${n === 1 ? '' : 's'} of ${account}`
+          needs.push({ stream, text: `${what} wait, because ${doing} them costs money: ${how}.` })
         }
+        waits(held, 'mail', 'sorting')
+        waits(drafts, 'draft', 'writing')
         if (problemCode === 'model-refused') {
           needs.push({ stream, text: `The assistant of ${account} writes no drafts: ${problem}` })
         }

@@ -30,12 +30,16 @@ import {
   moveCursor,
   setLabels,
 } from './store/accounts.ts'
-import { noteMessages, settleMessages, touchThreads } from './store/records.ts'
+import { decideDrafts, isHeld, noteMessages, settleMessages, touchThreads } from './store/records.ts'
 
 const PAGES_MAX = 10_000
 /** A push is there before its history can be read: looks again after so long, and so often. */
 const UNREADABLE_MS = 500
 const UNREADABLE_MAX = 5
+/** Nobody has looked for so long: what is found then was found at once. */
+const OFF_MS = 3_600_000
+/** So many mails are no backlog where they came since a look shortly before, however small `backlog_max` is. */
+const MASSES = 50
 /** Threads that are looked up at a time. */
 const PART = 500
 
@@ -115,20 +119,35 @@ async function followHistory(
   const nowMs = kinds.clock.now()
   const arrivals = await unknownOf(kinds, account.name, news.arrivals)
   const { wishes } = news
+  const isBacklog = isManyAtOnce(kinds, account.row, arrivals.length) && !isFree(kinds, account)
   const touched = [...arrivals.map(({ threadId }) => threadId), ...wishes.keys()]
   await job.commit({
     jobs: [
-      ...classifyJobs(kinds, account.name, arrivals, 'interactive'),
+      ...(isBacklog ? [] : classifyJobs(kinds, account.name, arrivals, 'interactive')),
       ...wishJobs(kinds, account.name, wishes),
     ],
     effects: async (tx) => {
       await touchThreads(tx, account.name, touched, nowMs)
-      await noteMessages(tx, account.name, arrivals, nowMs)
+      await noteMessages(tx, account.name, arrivals, nowMs, isBacklog ? 'held' : 'waiting')
       await settleMessages(tx, account.name, news.deleted, { state: 'gone', reason: 'it was deleted', nowMs })
       await moveCursor(tx, account.name, { cursor: historyId, full: undefined, nowMs })
     },
   })
   return { historyId, changes: changes.length }
+}
+
+/**
+ * A machine that was off for days finds as much in the history as a scan would: that costs as much. What comes from one
+ * look to the next is new mail, but where it comes in masses.
+ */
+function isManyAtOnce({ settings, clock }: AssistKinds, { syncedAtMs }: AccountRow, found: number): boolean {
+  const wasOff = clock.now() - (syncedAtMs ?? 0) >= OFF_MS
+  return found > (wasOff ? settings.backlogMax : Math.max(settings.backlogMax, MASSES))
+}
+
+/** Whether sorting costs no money, whichever model or agent is asked. */
+function isFree({ models }: AssistKinds, { settings }: AssistAccount): boolean {
+  return !models.mayCost(routedAgents(settings).map(({ model }) => model))
 }
 
 async function historyPage(
@@ -189,7 +208,7 @@ async function scanInbox(
   labelled: ReadonlySet<string>,
 ): Promise<void> {
   const { settings, clock, tables } = kinds
-  const free = !kinds.models.mayCost(routedAgents(account.settings).map(({ model }) => model))
+  const free = isFree(kinds, account)
   const query = `in:inbox newer_than:${settings.scanDays}d`
   let pageToken: string | undefined
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -284,7 +303,7 @@ async function threadsLabelled(job: SyncJob, account: AssistAccount, label: stri
   throw endless('label')
 }
 
-/** Drafts of ours that are gone, or have another message than we gave them. */
+/** Drafts of ours that are gone, or back beside others, or have another message than we gave them. */
 async function compareDrafts(
   kinds: AssistKinds,
   job: SyncJob,
@@ -299,6 +318,8 @@ async function compareDrafts(
     const isThere = draftId !== null && there.get(messageId ?? '') === draftId
     if (!isThere) addWish(wishes, thread, 'cleanup')
   }
+  const back = await kinds.tables.draftThreads(account.name, [...there.keys()], 'gone')
+  for (const thread of back.values()) addWish(wishes, thread, 'cleanup')
 }
 
 /** What only other settings of the models can change. */
@@ -310,7 +331,10 @@ const REFUSALS: ReadonlySet<string> = new Set([
 ])
 
 /** Conversations whose job was lost or failed for good: it is asked for again, unless it would be refused again. */
-async function leftBehind(kinds: AssistKinds, job: SyncJob, { name, row }: AssistAccount): Promise<void> {
+async function leftBehind(kinds: AssistKinds, job: SyncJob, account: AssistAccount): Promise<void> {
+  const { name, row } = account
+  const max = kinds.settings.backlogMax
+  await job.commit({ effects: (tx) => decideDrafts(tx, name, { free: isFree(kinds, account), max }) })
   const isWanted = job.payload.forceFull || row.fullWanted > 0
   const isRefused =
     !isWanted && row.refusedBy !== null && row.refusedBy === (await kinds.models.fingerprint(name))
@@ -327,10 +351,11 @@ async function leftBehind(kinds: AssistKinds, job: SyncJob, { name, row }: Assis
   for (let page = 0; page < PAGES_MAX; page++) {
     const records = await kinds.tables.page(name, { status: 'pending', after, limit: PART })
     const waiting = records.filter(
-      ({ category, problemCode }) =>
-        category === 'needs_response' &&
-        problemCode !== 'model-unusable' &&
-        !(isRefused && REFUSALS.has(problemCode ?? '')),
+      (record) =>
+        record.category === 'needs_response' &&
+        record.problemCode !== 'model-unusable' &&
+        !isHeld(record) &&
+        !(isRefused && REFUSALS.has(record.problemCode ?? '')),
     )
     if (waiting.length > 0) {
       await job.commit({

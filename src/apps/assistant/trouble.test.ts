@@ -7,6 +7,7 @@ import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from
 import { briefingOf } from './briefing.ts'
 import { settingsFromToml, settingsToToml } from './config-import.ts'
 import { createRule, replayRule } from './learning.ts'
+import { lookAtAssist } from './status.ts'
 import { isLaterHistory } from './store/accounts.ts'
 
 let world: AssistWorld | undefined
@@ -190,6 +191,22 @@ test('pushes are asked for where a topic is configured, and until when is kept',
   assert.equal(row.watchProblem, null)
 })
 
+test('pushes that Gmail refuses are told, and asked for again', async () => {
+  const w = await begun({ settings: { pushTopic: 'projects/p/topics/t', attempts: 1 } })
+  w.sim.faults.set({ rules: [{ do: 'error', status: 403, methods: ['watch'], max: 1 }] })
+  const ask = async (): Promise<void> => {
+    await w.worker.engine.enqueue(w.kinds.watch, { account: ANN }, { stream: streamOf(ANN) })
+    await w.settled()
+  }
+  await ask()
+  const problem = (await w.tables.account(ANN))!.watchProblem
+  assert.ok(problem)
+  const [need] = (await (await lookAtAssist(w.worker.ledger)).needs!()) ?? []
+  assert.ok(need!.text.includes(problem))
+  await ask()
+  assert.equal((await w.tables.account(ANN))!.watchProblem, null)
+})
+
 test('a follow-up whose call to Gmail fails once comes back to the inbox all the same', async () => {
   const w = await begun()
   const raw = Buffer.from(
@@ -286,6 +303,26 @@ test('the briefing says what came and what waits, in sums that hold', async () =
     ['Lunch'],
   )
   assert.match(briefing.text, /inbox 2 = 2 classified \+ 0 skipped \+ 0 on their way/)
+})
+
+test('the briefing is put into the mailbox once a day where its user wants it, is no news, and is sent by nobody', async () => {
+  const w = await begun({ accountSettings: { briefing: true } })
+  w.arrive({ subject: 'Lunch', text: 'Are you free?' })
+  await w.sync()
+  const brief = async (): Promise<number> => {
+    await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
+    await w.settled()
+    await w.sync()
+    const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
+    return all.filter((raw) => /^Subject: Briefing of/m.test(raw)).length
+  }
+  const asked = w.sim.models.counts.calls
+  assert.deepEqual([await brief(), await brief()], [1, 1])
+  w.clock.aheadMs += 86_400_000
+  assert.equal(await brief(), 2)
+  const { classified, onTheirWay } = await w.tables.balance(ANN)
+  assert.deepEqual([classified, onTheirWay, w.sim.models.counts.calls], [1, 0, asked])
+  assert.equal(w.mailbox().list({ labelIds: ['SENT'], maxResults: 10 }).messages.length, 0)
 })
 
 test('an agent that nobody has configured leaves the mail to the user', async () => {

@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import type { SimOptions } from '../../sim/start.ts'
-import { correctCategory, editDraft, orderDraft, reclassify, requestSync, undoEvent } from './actions.ts'
+import {
+  correctCategory,
+  editDraft,
+  orderDraft,
+  orderRework,
+  reclassify,
+  requestSync,
+  undoEvent,
+} from './actions.ts'
 import {
   ANN,
   type AssistWorld,
@@ -296,6 +304,277 @@ describe('taking back', () => {
     assert.equal(w.drafts(thread).length, 1)
     assert.equal((await w.record(thread))!.status, 'drafted')
     assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+  })
+})
+
+test('a conversation that is thrown away before a decision about it has reached Gmail is looked at for that, and then no more', async () => {
+  const { w, thread } = await drafted()
+  w.sim.faults.set({ rules: [{ do: 'error', status: 429, methods: ['threads.get'], max: 3 }] })
+  await correctCategory(w.place, { account: ANN, thread }, 'action_required')
+  w.mailbox().trashThread(thread)
+  await w.settled()
+  const looks = async (): Promise<number> => (await w.jobs('assist.cleanup')).length
+  const before = await looks()
+  await w.sync(ANN, { full: true })
+  assert.equal(await looks(), before)
+  for (const { id, labelIds } of w.mailbox().thread(thread)!.messages) {
+    if (!labelIds.has('DRAFT')) w.mailbox().untrash(id)
+  }
+  await w.sync(ANN, { full: true })
+  const record = (await w.record(thread))!
+  assert.deepEqual([record.category, await w.labelsOn(thread)], ['action_required', ['action_required']])
+})
+
+describe('a conversation that comes back', () => {
+  type Place = 'trash' | 'spam'
+
+  function putAway(w: AssistWorld, thread: string, place: Place): void {
+    if (place === 'trash') w.mailbox().trashThread(thread)
+    else w.mailbox().modifyThread(thread, { add: ['SPAM'] })
+  }
+
+  async function comesBack(w: AssistWorld, thread: string, place: Place, full: boolean): Promise<void> {
+    w.mailbox().modifyThread(thread, { remove: [place.toUpperCase()], add: ['INBOX'] })
+    await w.sync(ANN, { full })
+  }
+
+  for (const place of ['trash', 'spam'] as const) {
+    test(`from the ${place} has its label again, which is no word of the user`, async () => {
+      const w = await begun()
+      const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+      await w.sync()
+      putAway(w, threadId, place)
+      await w.sync(ANN, { full: true })
+      assert.equal((await w.record(threadId))!.label, null)
+      await comesBack(w, threadId, place, true)
+      const { label, by } = (await w.record(threadId))!
+      assert.deepEqual([label, by, await w.labelsOn(threadId)], ['fyi', 'model', ['fyi']])
+      assert.deepEqual([await w.tables.examples(ANN), await w.tables.rules(ANN)], [[], []])
+      assert.deepEqual(await w.eventsOf(threadId), ['classified'])
+    })
+  }
+
+  for (const full of [true, false]) {
+    test(`from the trash with its draft is as it was, and no model is asked: by ${full ? 'a scan' : 'history'}`, async () => {
+      const { asked, script } = numbering()
+      const { w, thread } = await drafted({ models: { script } })
+      const before = w.drafts(thread)
+      const calls = asked.length
+      w.mailbox().trashThread(thread)
+      await w.sync(ANN, { full })
+      assert.equal((await w.record(thread))!.status, 'discarded')
+      await comesBack(w, thread, 'trash', full)
+      const { status, label } = (await w.record(thread))!
+      assert.deepEqual([status, label, await w.labelsOn(thread)], ['drafted', 'outbox', ['outbox']])
+      assert.deepEqual([w.drafts(thread), asked.length], [before, calls])
+      assert.ok(!(await w.eventsOf(thread)).includes('asked'))
+      // It is known as ours: an answer that is asked for takes its place.
+      await orderDraft(w.place, { account: ANN, thread })
+      await w.settled()
+      assert.equal(w.drafts(thread).length, 1)
+    })
+
+    test(`from the trash without its draft waits for its user, and no model is asked: by ${full ? 'a scan' : 'history'}`, async () => {
+      const { asked, script } = numbering()
+      const { w, thread } = await drafted({ models: { script } })
+      const calls = asked.length
+      w.mailbox().trashThread(thread)
+      await w.sync(ANN, { full })
+      for (const { id, labelIds } of w.mailbox().thread(thread)!.messages) {
+        if (!labelIds.has('DRAFT')) w.mailbox().untrash(id)
+      }
+      await w.sync(ANN, { full })
+      const { status, label } = (await w.record(thread))!
+      assert.deepEqual([status, label], ['discarded', 'needs_response'])
+      assert.deepEqual([await w.labelsOn(thread), asked.length], [['needs_response'], calls])
+      // Taken off, and set by the user: that is the wish.
+      const id = await w.labelId('needs_response')
+      w.mailbox().modifyThread(thread, { remove: [id] })
+      await w.sync(ANN, { full })
+      w.mailbox().modifyThread(thread, { add: [id] })
+      await w.sync(ANN, { full })
+      assert.deepEqual([(await w.record(thread))!.status, w.drafts(thread).length], ['drafted', 1])
+    })
+  }
+
+  for (const full of [true, false]) {
+    test(`with its draft after new mail got another has the newer one: by ${full ? 'a scan' : 'history'}`, async () => {
+      const { script } = numbering()
+      const { w, thread } = await drafted({ models: { script } })
+      w.mailbox().trashThread(thread)
+      await w.sync(ANN, { full })
+      w.arrive({ threadId: thread, text: 'Could you answer, please?' })
+      await w.sync(ANN, { full })
+      await comesBack(w, thread, 'trash', full)
+      assert.deepEqual(
+        w.drafts(thread).map(({ text }) => /number \d/.exec(text)![0]),
+        ['number 2'],
+      )
+      const { status, label } = (await w.record(thread))!
+      assert.deepEqual([status, label, await w.labelsOn(thread)], ['drafted', 'outbox', ['outbox']])
+    })
+  }
+
+  test('with words of the user in its draft keeps them, also where new mail wants another', async () => {
+    const { w, thread } = await drafted()
+    edit(w, w.drafts(thread)[0]!, 'Half an answer')
+    await w.sync()
+    w.mailbox().trashThread(thread)
+    await w.sync(ANN, { full: true })
+    await comesBack(w, thread, 'trash', true)
+    w.arrive({ threadId: thread, text: 'Could you answer, please?' })
+    await w.sync()
+    assert.deepEqual(
+      w.drafts(thread).map(({ text }) => text),
+      ['Half an answer'],
+    )
+  })
+
+  test('with words that the user wrote on the page keeps them where no answer is wanted any more', async () => {
+    const { w, thread } = await drafted()
+    await editDraft(w.place, { account: ANN, thread }, 'Half an answer', new AbortController().signal)
+    w.mailbox().trashThread(thread)
+    await w.sync(ANN, { full: true })
+    await comesBack(w, thread, 'trash', true)
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    assert.match(w.drafts(thread)[0]!.text, /Half an answer/)
+  })
+
+  test('with a draft that the user only gave another recipient keeps it where no answer is wanted any more', async () => {
+    const { w, thread } = await drafted()
+    const { id, raw } = w.drafts(thread)[0]!
+    const copied = raw.replace(/^To: /m, 'Cc: boss@example.com\r\nTo: ')
+    w.mailbox().updateDraft(id, { raw: Buffer.from(copied) })
+    await w.sync()
+    const { messageId } = w.drafts(thread)[0]!
+    w.mailbox().trash(messageId)
+    await w.sync()
+    w.mailbox().untrash(messageId)
+    await w.sync()
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    assert.deepEqual(
+      w.drafts(thread).map((one) => one.raw),
+      [copied],
+    )
+  })
+
+  for (const full of [true, false]) {
+    test(`with two drafts of ours has the newer one: by ${full ? 'a scan' : 'history'}`, async () => {
+      const { script } = numbering()
+      const { w, thread } = await drafted({ models: { script } })
+      w.mailbox().trash(w.drafts(thread)[0]!.messageId)
+      await w.sync(ANN, { full })
+      w.clock.aheadMs += 1_000
+      await orderDraft(w.place, { account: ANN, thread })
+      await w.settled()
+      w.mailbox().trashThread(thread)
+      await w.sync(ANN, { full })
+      assert.equal((await w.record(thread))!.status, 'discarded')
+      await comesBack(w, thread, 'trash', full)
+      assert.deepEqual(
+        w.drafts(thread).map(({ text }) => /number \d/.exec(text)![0]),
+        ['number 2'],
+      )
+      const { status, draftKey } = (await w.record(thread))!
+      const live = (await w.tables.drafts(ANN, thread)).filter(({ state }) => state === 'live')
+      assert.deepEqual([status, live.map(({ key }) => key)], ['drafted', [draftKey]])
+    })
+
+    for (const where of ['in the trash', 'as it is taken out'] as const) {
+      test(`with Needs Response, which the user set ${where}, gets its answer: by ${full ? 'a scan' : 'history'}`, async () => {
+        const w = await begun()
+        const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+        await w.sync()
+        putAway(w, threadId, 'trash')
+        await w.sync(ANN, { full: true })
+        w.mailbox().modifyThread(threadId, { add: [await w.labelId('needs_response')] })
+        if (where === 'in the trash') await w.sync(ANN, { full })
+        await comesBack(w, threadId, 'trash', full)
+        const { status, category, by } = (await w.record(threadId))!
+        assert.deepEqual([status, category, by], ['drafted', 'needs_response', 'user'])
+        assert.deepEqual([await w.labelsOn(threadId), w.drafts(threadId).length], [['outbox'], 1])
+        assert.ok((await w.eventsOf(threadId)).includes('asked'))
+      })
+    }
+
+    test(`and is answered with its draft before the next look has no label: by ${full ? 'a scan' : 'history'}`, async () => {
+      const { w, thread } = await drafted()
+      const [draft] = w.drafts(thread)
+      w.mailbox().trashThread(thread)
+      await w.sync(ANN, { full })
+      w.mailbox().modifyThread(thread, { remove: ['TRASH'], add: ['INBOX'] })
+      w.mailbox().sendDraft(draft!.id)
+      await w.sync(ANN, { full })
+      await w.sync(ANN, { full: true })
+      const { status, label } = (await w.record(thread))!
+      assert.deepEqual([status, label, await w.labelsOn(thread)], ['sent', null, []])
+    })
+  }
+
+  test('with its draft, and is sorted again before the next look, keeps it, and no model is asked for another', async () => {
+    const { asked, script } = numbering()
+    const { w, thread } = await drafted({ models: { script } })
+    const before = w.drafts(thread)
+    w.mailbox().trash(before[0]!.messageId)
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'discarded')
+    w.mailbox().untrash(before[0]!.messageId)
+    await reclassify(w.place, { account: ANN, thread })
+    await w.settled()
+    assert.deepEqual([w.drafts(thread), asked.filter((one) => one === 'draft').length], [before, 1])
+    const [row, ...rows] = await w.tables.drafts(ANN, thread)
+    assert.deepEqual([row!.state, rows, (await w.record(thread))!.status], ['live', [], 'drafted'])
+  })
+
+  test('and was given to its user after the last rework is no correction', async () => {
+    const { w, thread } = await drafted()
+    for (let n = 0; n < 3; n++) {
+      w.mailbox().modifyThread(thread, { add: [await w.labelId('rework')] })
+      await w.sync()
+    }
+    assert.deepEqual(await w.labelsOn(thread), ['action_required'])
+    w.mailbox().trashThread(thread)
+    await w.sync(ANN, { full: true })
+    await comesBack(w, thread, 'trash', true)
+    const { label, category, by } = (await w.record(thread))!
+    assert.deepEqual([label, category, by], ['action_required', 'needs_response', 'model'])
+    assert.deepEqual([await w.labelsOn(thread), await w.tables.examples(ANN)], [['action_required'], []])
+    assert.ok(!(await w.eventsOf(thread)).includes('corrected'))
+    // What each rework has put away is not back with it.
+    const live = (await w.tables.drafts(ANN, thread)).filter(({ state }) => state === 'live')
+    assert.deepEqual(
+      w.drafts(thread).map(({ messageId }) => messageId),
+      live.map(({ messageId }) => messageId),
+    )
+    assert.equal(live.length, 1)
+  })
+
+  test('only by a draft that we had replaced, which the user wants, leaves it to them', async () => {
+    const { w, thread } = await drafted()
+    const { messageId } = w.drafts(thread)[0]!
+    await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+    await w.settled()
+    w.mailbox().untrash(messageId)
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    assert.equal(w.drafts(thread).length, 2)
+  })
+
+  test('into the inbox and is Done stays there', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    await w.sync()
+    const before = await w.eventsOf(thread)
+    w.mailbox().trashThread(thread)
+    await w.sync(ANN, { full: true })
+    await comesBack(w, thread, 'trash', true)
+    assert.deepEqual(
+      [(await w.record(thread))!.label, await w.eventsOf(thread)],
+      ['done', [...before, 'draft-back']],
+    )
+    assert.ok(w.mailbox().get(thread)!.labelIds.has('INBOX'))
   })
 })
 

@@ -51,11 +51,10 @@ function quotedAfter(text: string, pattern: RegExp): string {
   }
 }
 
+/** In a subject they say what the mail is; in a text they are things that people talk about. */
+const BILL = /\b(?:invoice|rechnung|facture)\b/i
 const SIGNS: readonly [category: string, sign: RegExp][] = [
-  [
-    'payment_request',
-    /\b(?:invoice|rechnung|facture|amount due|payment (?:is )?due|overdue|IBAN|please pay)\b/i,
-  ],
+  ['payment_request', /\b(?:amount due|payment (?:is )?due|overdue|IBAN|please pay)\b/i],
   [
     'fyi',
     /\bunsubscribe\b|\bnewsletter\b|no[- ]?reply@|\bhas shipped\b|\bno (?:reply|answer|action) (?:is )?needed\b/i,
@@ -69,6 +68,7 @@ const SIGNS: readonly [category: string, sign: RegExp][] = [
 ]
 
 export function categoryOf({ subject, text }: PromptMail): string {
+  if (BILL.test(subject)) return 'payment_request'
   const body = `${subject}\n${text}`
   return SIGNS.find(([, sign]) => sign.test(body))?.[0] ?? 'fyi'
 }

@@ -48,7 +48,7 @@ async function accountView({ assist }: AssistServices, status: AssistStatus): Pr
     skipped,
     onTheirWay,
     held,
-    backlog: held === 0 ? null : backlogText(await backlogOf(assist, account)),
+    backlog: held + status.heldDrafts === 0 ? null : backlogText(await backlogOf(assist, account)),
     draftsWaiting,
     byCategory: CATEGORIES.map((category) => ({
       category,

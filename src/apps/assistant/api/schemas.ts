@@ -27,7 +27,10 @@ export const accountSchema = z.object({
   skipped: count,
   onTheirWay: count,
   held: count.describe('Of those on their way: what waits for a yes to its cost'),
-  backlog: z.string().nullable().describe('What sorting them would cost; null where nothing waits for a yes'),
+  backlog: z
+    .string()
+    .nullable()
+    .describe('What sorting them, and drafts that wait, would cost; null where nothing waits for a yes'),
   byCategory: z.array(z.object({ category: categorySchema, count })),
   draftsWaiting: count,
   lastMailAtMs: ms.nullable().describe('When the newest mail that was seen came'),

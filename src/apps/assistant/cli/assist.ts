@@ -10,7 +10,8 @@ import { CATEGORIES } from '../contract.ts'
 const SYNC_HELP = `
 Looks at what came into the inbox since the last time, sorts it by labels, and writes drafts for what needs an answer.
 With --full it looks through the inbox of the last days, too. Where a model that costs money would have to read more
-than assist.backlog_max mails that a scan found, they wait until you agree with --yes; new mail is sorted meanwhile.
+than assist.backlog_max mails that were found at once, they wait until you agree with --yes; new mail is sorted
+meanwhile.
 With --watch it goes on; so does tidemark serve.
 
 Ends with 0 when all is settled, 1 when something failed or it was stopped before that, 3 when all is settled but

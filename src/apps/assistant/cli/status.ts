@@ -22,7 +22,7 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
     `${source.name}: ${titleOf(status)}`,
     ...(pause ? [`  paused    ${pause.reason}`] : []),
     `  mail      ${balanceText(status)}`,
-    ...(status.held === 0 ? [] : await backlogLines(assist, source.name)),
+    ...(status.held + status.heldDrafts === 0 ? [] : await backlogLines(assist, source.name)),
     ...countLines(status),
     ...timeLines(status, ledger.now()),
     ...(status.problem === null ? [] : [`  problem   ${status.problem.text}`]),
@@ -35,9 +35,10 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
   return { lines, json: { ...status, pauseReason: pause?.reason ?? null }, standing }
 }
 
-function titleOf({ onTheirWay, held }: AssistStatus): string {
+function titleOf({ onTheirWay, held, heldDrafts }: AssistStatus): string {
   if (onTheirWay > held) return 'mail is being sorted'
-  return held > 0 ? 'mail waits for you to agree to what it costs' : 'all mail is sorted'
+  if (held > 0) return 'mail waits for you to agree to what it costs'
+  return heldDrafts > 0 ? 'drafts wait for you to agree to what they cost' : 'all mail is sorted'
 }
 
 async function backlogLines(
@@ -49,12 +50,12 @@ async function backlogLines(
 }
 
 function standingOf(
-  { onTheirWay, held, lastSyncAtMs, failedJobs }: AssistStatus,
+  { onTheirWay, held, heldDrafts, lastSyncAtMs, failedJobs }: AssistStatus,
   { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
 ): Standing {
   if (isPaused || failedJobs > 0) return 'wrong'
   if (lastSyncAtMs === null || onTheirWay > held) return isAttended ? 'going' : 'stopped'
-  return held > 0 ? 'needs' : 'settled'
+  return held + heldDrafts > 0 ? 'needs' : 'settled'
 }
 
 function countLines({ counts, draftsWaiting }: AssistStatus): string[] {

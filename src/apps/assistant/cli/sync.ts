@@ -19,7 +19,7 @@ export const assistSync: SyncPart = {
     explain: async ({ name }) => {
       const { assist } = assistRuntime(runtime)
       const backlog = await backlogOf(assist, name)
-      if (backlog.mails === 0) return
+      if (backlog.mails + backlog.drafts === 0) return
       context.output.note(`${name}: ${backlogText(backlog)}`)
       context.output.note('  To agree: tidemark assist run --yes')
     },

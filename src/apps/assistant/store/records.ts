@@ -33,7 +33,7 @@ export type ThreadRecord = {
   isAutomated: boolean
   /** The one label of the assistant that the thread has in Gmail; null for none. */
   label: LabelRole | null
-  /** While it is not applied: what the thread may have instead. */
+  /** While it is not applied: what the thread may have instead. Where it is, and is null: what it has unseen, in the trash. */
   labelWas: LabelRole | null
   isApplied: boolean
   /** Somebody wants it classified again, whatever is known. */
@@ -59,6 +59,16 @@ export type ThreadRecord = {
   classifiedAtMs: number | null
 }
 
+export type Labels = Pick<ThreadRecord, 'label' | 'labelWas' | 'isApplied'>
+
+/**
+ * The label of a conversation that lies in the trash or in spam: it is set there, where no scan finds it, and is the
+ * record's again with the conversation. Null where there is none such.
+ */
+export function unseenLabel({ label, labelWas, isApplied }: Labels): LabelRole | null {
+  return isApplied && label === null ? labelWas : null
+}
+
 /**
  * `waiting`: on its way. `held`: on its way, too, once the user has agreed to what it costs (backlog.ts). `skipped`:
  * nothing is to be done with it. `gone`: no longer in the mailbox.
@@ -76,6 +86,7 @@ export type DraftRow = {
   key: string
   thread: string
   state: DraftState
+  /** Of what we wrote: what says something else is the user's. Empty, as of no text, once they have changed it. */
   textHash: string
   draftId: string | null
   messageId: string | null
@@ -100,7 +111,9 @@ export type Undo = Pick<
   'category' | 'label' | 'status' | 'by' | 'reasoning' | 'confidence' | 'draftKey'
 >
 
-export function undoOf({ category, label, status, by, reasoning, confidence, draftKey }: ThreadRecord): Undo {
+export function undoOf(record: ThreadRecord): Undo {
+  const { category, status, by, reasoning, confidence, draftKey } = record
+  const label = record.label ?? unseenLabel(record)
   return { category, label, status, by, reasoning, confidence, draftKey }
 }
 
@@ -218,6 +231,51 @@ export async function noteMessages(
 
 export async function releaseHeld(tx: Tx, account: string): Promise<void> {
   await tx.run(`UPDATE assist_messages SET state = 'waiting' WHERE account = ? AND state = 'held'`, [account])
+}
+
+const WAITS = `account = ? AND status = 'pending' AND category = 'needs_response'`
+
+/**
+ * Drafts that waited because there was no model: where there is one now that costs money, and they are many, they wait
+ * for a yes. What the user has asked for themself does not.
+ */
+export async function decideDrafts(
+  tx: Tx,
+  account: string,
+  { free, max }: { free: boolean; max: number },
+): Promise<void> {
+  const row = await tx.get<{ n: number }>(
+    `SELECT COUNT(*) AS n FROM assist_threads WHERE ${WAITS} AND wish IS NULL AND problem_code IN ('no-model', 'held')`,
+    [account],
+  )
+  if (free || Number(row?.n) <= max) {
+    await setDraftProblem(tx, account, { of: `'held'`, text: null, code: null })
+    return
+  }
+  const text = 'The draft waits until you agree to what the drafts cost.'
+  await setDraftProblem(tx, account, { of: `'no-model'`, text, code: 'held' })
+}
+
+/** Waits for that yes; what the user has asked for themself does not. */
+export function isHeld({ problemCode, order }: Pick<ThreadRecord, 'problemCode' | 'order'>): boolean {
+  return problemCode === 'held' && order === null
+}
+
+/** The yes. */
+export async function releaseDrafts(tx: Tx, account: string): Promise<void> {
+  await setDraftProblem(tx, account, { of: `'no-model', 'held'`, text: null, code: null })
+}
+
+async function setDraftProblem(
+  tx: Tx,
+  account: string,
+  { of, text, code }: { of: string; text: string | null; code: string | null },
+): Promise<void> {
+  await tx.run(
+    `UPDATE assist_threads SET version = version + 1, problem = ?, problem_code = ?
+     WHERE ${WAITS} AND wish IS NULL AND problem_code IN (${of})`,
+    [text, code, account],
+  )
 }
 
 export async function settleMessages(

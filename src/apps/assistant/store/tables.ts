@@ -161,19 +161,20 @@ export class AssistTables {
   /** Messages of a thread that are on their way. */
   async waiting(account: string, thread: string): Promise<string[]> {
     const rows = await this.#all<{ message: string }>(
-      `SELECT message FROM assist_messages WHERE account = ? AND thread = ? AND state IN ('waiting', 'held') ORDER BY message`,
+      `SELECT message FROM assist_messages WHERE account = ? AND thread = ? AND state IN ('waiting', 'held')`,
       [account, thread],
     )
-    return rows.map(({ message }) => message)
+    // Sorted here: for an order by message SQLite would read all messages of the mailbox.
+    return rows.map(({ message }) => message).sort()
   }
 
   /** How much is on its way, or waits for a yes. */
   async backlog(account: string, which: 'held' | 'all'): Promise<FoundBacklog> {
     const states = which === 'held' ? `= 'held'` : `IN ('waiting', 'held')`
-    const row = await this.#get<{ mails: number; threads: number; seen_at: number; full_at: number }>(
+    const row = await this.#get<{ mails: number; threads: number; seen_at: number; synced_at: number }>(
       `SELECT COUNT(*) AS mails, COUNT(DISTINCT thread) AS threads,
          MAX(CASE WHEN state = 'held' THEN seen_at END) AS seen_at,
-         (SELECT full_at FROM assist_accounts WHERE account = ?) AS full_at
+         (SELECT synced_at FROM assist_accounts WHERE account = ?) AS synced_at
        FROM assist_messages
        WHERE account = ? AND state ${states}`,
       [account, account],
@@ -181,9 +182,30 @@ export class AssistTables {
     return {
       mails: Number(row?.mails ?? 0),
       threads: Number(row?.threads ?? 0),
-      // Only a scan holds mail: what was held after the last one had ended is of one that has not.
-      isBeingCounted: Number(row?.seen_at ?? -1) > Number(row?.full_at ?? -1),
+      drafts: await this.heldDrafts(account),
+      // What was held after the last look had ended is of one that has not.
+      isBeingCounted: Number(row?.seen_at ?? -1) > Number(row?.synced_at ?? -1),
     }
+  }
+
+  /** What keeps drafts from being written that are wanted; null where nothing does. */
+  async draftProblem(account: string): Promise<{ code: string; text: string } | null> {
+    const row = await this.#get<{ code: string; problem: string | null }>(
+      `SELECT problem_code AS code, problem FROM assist_threads
+       WHERE account = ? AND status = 'pending' AND problem_code IN ('model-down', 'model-budget')
+       ORDER BY updated_at DESC LIMIT 1`,
+      [account],
+    )
+    return row ? { code: row.code, text: row.problem ?? '' } : null
+  }
+
+  /** Drafts that wait for a yes to their cost. */
+  async heldDrafts(account: string): Promise<number> {
+    const row = await this.#get<{ n: number }>(
+      `SELECT COUNT(*) AS n FROM assist_threads WHERE account = ? AND status = 'pending' AND problem_code = 'held'`,
+      [account],
+    )
+    return Number(row?.n ?? 0)
   }
 
   /** Threads with messages on their way, a page in the order of threads. */
@@ -211,7 +233,7 @@ export class AssistTables {
     thread: string,
   ): Promise<{ message: string; state: MessageState; reason: string; seenAtMs: number }[]> {
     const rows = await this.#all<{ message: string; state: MessageState; reason: string; seen_at: number }>(
-      `SELECT message, state, reason, seen_at FROM assist_messages WHERE account = ? AND thread = ? ORDER BY message`,
+      `SELECT message, state, reason, seen_at FROM assist_messages WHERE account = ? AND thread = ?`,
       [account, thread],
     )
     return rows.map(({ seen_at, ...row }) => ({ ...row, seenAtMs: Number(seen_at) }))
@@ -263,12 +285,16 @@ export class AssistTables {
     return rows.map(draftOf)
   }
 
-  /** By the messages of drafts that are, or were, ours: their threads. */
-  async draftThreads(account: string, messages: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  /** By the messages of drafts that are, or were, ours, or only those that the user threw away: their threads. */
+  async draftThreads(
+    account: string,
+    messages: readonly string[],
+    which: 'all' | 'gone' = 'all',
+  ): Promise<ReadonlyMap<string, string>> {
     if (messages.length === 0) return new Map()
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<{ message: string; thread: string }>(
-        `SELECT message, thread FROM assist_drafts WHERE account = ? AND message IN (${textsFrom(tx)})`,
+        `SELECT message, thread FROM assist_drafts WHERE account = ? AND message IN (${textsFrom(tx)})${which === 'gone' ? ` AND state = 'gone' AND guessed = 0` : ''}`,
         [account, JSON.stringify(messages)],
       ),
     )
@@ -431,7 +457,7 @@ function recordOf(row: RawRecord): ThreadRecord {
   }
 }
 
-type FoundBacklog = { mails: number; threads: number; isBeingCounted: boolean }
+type FoundBacklog = { mails: number; threads: number; drafts: number; isBeingCounted: boolean }
 
 type RawDraft = Record<'account' | 'draft_key' | 'thread' | 'text_hash' | 'answered' | 'draft_text', string> &
   Record<'draft_id' | 'message' | 'beside', string | null> & {

@@ -1,0 +1,201 @@
+/** Every verb of `tidemark assist`, as people type it: a real home and ledger, the simulated Gmail and model over HTTP. */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, test } from 'node:test'
+import { LETTERS, letter } from '../../src/apps/assistant/demo/letters.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { seededRandom } from '../../src/base/random.ts'
+import { ADDRESS, type Ended, type World, worldsOf } from '../mail/world.ts'
+
+const { worldOf } = worldsOf()
+
+type Thread = { thread: string; subject: string; category: string; status: string; reworks: number }
+type Event = { id: number; what: string; thread: string; canUndo: boolean }
+
+let world: World
+
+before(async () => {
+  world = await worldOf({
+    messages: 0,
+    models: { models: ['simulated-model'] },
+    settings: {
+      TIDEMARK_MODELS_PROVIDER: 'openai-compatible',
+      TIDEMARK_MODELS_MODEL: 'simulated-model',
+      TIDEMARK_MODELS_INPUT_PRICE: '1',
+      TIDEMARK_MODELS_OUTPUT_PRICE: '2',
+      TIDEMARK_ASSIST_BACKLOG_MAX: '3',
+      TIDEMARK_SEARCH_EMBEDDING: 'off',
+    },
+  })
+  world.env.TIDEMARK_MODELS_BASE_URL = world.sim.models.baseUrl
+  for (const [n, one] of LETTERS.entries()) arrive(one, n)
+})
+
+function arrive(one: (typeof LETTERS)[number], n: number): void {
+  const atMs = systemClock.now()
+  const raw = Buffer.from(letter(one, { to: ADDRESS, atMs, n }))
+  const mail = { raw, labelIds: ['INBOX', 'UNREAD'], internalMs: atMs }
+  world.sim.gmail.mutations(ADDRESS).arrive(mail, seededRandom(n))
+}
+
+async function assist(...args: string[]): Promise<Ended> {
+  return world.run('assist', ...args)
+}
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await assist(...args)
+  assert.equal(code, 0, `assist ${args.join(' ')}: ${stdout}${stderr}`)
+  return stdout
+}
+
+async function json<T>(...args: string[]): Promise<T> {
+  return JSON.parse(await done(...args, '--json')) as T
+}
+
+async function threadOf(subject: string): Promise<Thread> {
+  const items = await json<Thread[]>('list')
+  const found = items.find((one) => one.subject === subject)
+  assert.ok(found, `${subject} is not among ${items.map((one) => one.subject).join(', ')}`)
+  return found
+}
+
+function labelsOn(thread: string): string[] {
+  const mailbox = world.sim.gmail.mailbox(ADDRESS)
+  const names = new Map(mailbox.labels().map(({ id, name }) => [id, name]))
+  const message = mailbox.thread(thread)!.messages.find(({ labelIds }) => !labelIds.has('DRAFT'))!
+  return [...message.labelIds].map((id) => names.get(id) ?? id).filter((name) => name.startsWith('🤖'))
+}
+
+const QUESTION = LETTERS[0]!.subject
+const CONTRACT = LETTERS[3]!.subject
+
+describe('tidemark assist', () => {
+  test('onboard makes the labels once, and refuses a mailbox that nobody connected', async () => {
+    assert.match(await done('onboard', ADDRESS), /is on for/)
+    const labels = world.sim.gmail.mailbox(ADDRESS).labels().length
+    assert.match(await done('onboard', ADDRESS), /was on for .* already/)
+    assert.equal(world.sim.gmail.mailbox(ADDRESS).labels().length, labels)
+    const { code, stderr } = await assist('onboard', 'nobody@example.com')
+    assert.equal(code, 2)
+    assert.match(stderr, /no mail account nobody@example\.com/)
+  })
+
+  test('sync tells what the backlog costs before a model is asked, and sorts it after a yes', async () => {
+    const { code, stdout, stderr } = await assist('sync')
+    assert.equal(code, 3, stdout + stderr)
+    assert.match(stdout + stderr, /Sorting 8 waiting messages in 8 threads with simulated-model costs about/)
+    assert.equal(world.sim.models.counts.calls, 0)
+    assert.match(await done('costs', '--estimate'), /^Sorting 8 waiting messages/)
+    assert.match((await assist('status')).stdout, /agree: tidemark assist run --yes/)
+    await done('sync', '--yes')
+    assert.match(await done('status'), /inbox 8 = 8 classified \+ 0 skipped \+ 0 on their way/)
+    assert.deepEqual(labelsOn((await threadOf(QUESTION)).thread), ['🤖 AI/Outbox'])
+  })
+
+  test('show says why a thread was sorted so, and its draft; list names those that wait', async () => {
+    const { thread } = await threadOf(QUESTION)
+    const shown = await done('show', thread)
+    assert.match(shown, /category {2}needs_response \(model\)/)
+    assert.match(shown, /Written by the simulated model/)
+    assert.match(await done('list', '--drafts'), /Could you send me the offer/)
+    assert.doesNotMatch(await done('list', '--category', 'payment_request'), /the offer/)
+  })
+
+  test('rework writes a draft anew three times, and refuses the fourth', async () => {
+    const { thread } = await threadOf(QUESTION)
+    for (const round of [1, 2, 3]) {
+      await done('rework', thread, `Change ${round}`)
+      assert.equal((await threadOf(QUESTION)).reworks, round)
+      assert.match(await done('show', thread), new RegExp(`Change ${round}`))
+    }
+    assert.deepEqual(labelsOn(thread), ['🤖 AI/Action Required'])
+    const asked = world.sim.models.counts.calls
+    const { code, stderr } = await assist('rework', thread, 'Change 4')
+    assert.equal(code, 2)
+    assert.match(stderr, /reworked 3 times already/)
+    assert.equal(world.sim.models.counts.calls, asked)
+  })
+
+  test('reclassify moves a thread, and undo takes it back', async () => {
+    const { thread } = await threadOf(CONTRACT)
+    await done('reclassify', thread, 'waiting')
+    assert.deepEqual(labelsOn(thread), ['🤖 AI/Waiting'])
+    const items = await json<Event[]>('events', thread)
+    const moved = items.find(({ what }) => what === 'corrected')!
+    assert.ok(moved.canUndo)
+    await done('undo', String(moved.id))
+    assert.deepEqual(labelsOn(thread), ['🤖 AI/Action Required'])
+    assert.equal((await assist('undo', String(moved.id))).code, 2)
+  })
+
+  test('classify sorts again, and draft writes one where none was wanted', async () => {
+    const { thread } = await threadOf('Lunch on Thursday?')
+    const asked = world.sim.models.counts.calls
+    await done('classify', thread)
+    assert.ok(world.sim.models.counts.calls > asked)
+    const invoice = await threadOf('Invoice 2026-1147')
+    await done('draft', invoice.thread, '--instruction', 'Ask for a month more')
+    assert.deepEqual(labelsOn(invoice.thread), ['🤖 AI/Outbox'])
+    assert.match(await done('show', invoice.thread), /Ask for a month more/)
+    assert.equal((await assist('draft', 'no-such-thread')).code, 2)
+  })
+
+  test('a rule is tried over past mail before it is switched on', async () => {
+    const [rule] = await json<{ isOn: boolean }[]>('rules', 'list')
+    assert.equal(rule!.isOn, false)
+    await done('rules', 'add', 'payment_request', '--from', '*@gauges.example')
+    const items = await json<{ id: number; from: string }[]>('rules', 'list')
+    const added = items.find(({ from }) => from === '*@gauges.example')!
+    assert.match(
+      await done('rules', 'try', String(added.id)),
+      /it fits 1, and would sort 1 of them otherwise/,
+    )
+    await done('rules', 'on', String(added.id))
+    arrive({ ...LETTERS[3]!, subject: 'The pump again' }, 50)
+    await done('sync')
+    assert.equal((await threadOf('The pump again')).category, 'payment_request')
+    await done('rules', 'remove', String(added.id))
+  })
+
+  test('import and export carry the settings, route-test tells the way, and runs what an agent did', async () => {
+    const file = join(world.home, 'settings.toml')
+    const toml = [
+      '[[routing]]',
+      'name = "shop"',
+      'profile = "helper"',
+      'match = { sender_domain = "shop.example" }',
+      '[[profiles]]',
+      'name = "helper"',
+      'tools = ["apply_label"]',
+    ]
+    writeFileSync(file, toml.join('\n'))
+    await done('import', file)
+    assert.match(await done('export'), /sender_domain = "?\[?.*shop\.example/)
+    assert.match(await done('route-test', '--from', 'a@shop.example'), /goes to the agent helper/)
+    assert.match(await done('route-test', '--from', 'a@else.example'), /sorted like all mail/)
+    arrive({ from: 'Shop <a@shop.example>', subject: 'Parcel 7', text: 'Where is it?' }, 51)
+    await done('sync')
+    const items = await json<{ id: number; status: string }[]>('runs')
+    assert.equal(items[0]!.status, 'completed')
+    assert.match(await done('runs', String(items[0]!.id)), /helper: completed/)
+    writeFileSync(file, 'styles = 3')
+    assert.equal((await assist('import', file)).code, 2)
+  })
+
+  test('costs, events and the briefing add up what was done', async () => {
+    assert.match(await done('costs'), /simulated-model/)
+    assert.match(await done('events'), /You moved it to Waiting/)
+    assert.match(await done('briefing'), /inbox 10 = \d+ classified/)
+  })
+
+  test('off leaves the mailbox alone', async () => {
+    await done('off', ADDRESS)
+    arrive({ ...LETTERS[5]!, subject: 'Nobody looks' }, 52)
+    await assist('sync')
+    const items = await json<Thread[]>('list')
+    assert.ok(!items.some(({ subject }) => subject === 'Nobody looks'))
+    const sent = [...world.sim.gmail.mailbox(ADDRESS).dump()].filter(({ labels }) => labels.includes('SENT'))
+    assert.deepEqual(sent, [])
+  })
+})

@@ -179,6 +179,7 @@ export async function runShards(session: Session, places: Places, database: Data
       row(`${name}, open`, 'tidemark', looked.openMs, 'ms of processor'),
       row(`${name}, lookup`, 'tidemark', looked.lookupMs, 'ms of processor'),
       row(`${name}, status`, 'tidemark', looked.statusMs, 'ms of processor'),
+      row(`${name}, status, by the clock`, 'tidemark', looked.statusClockMs, 'ms'),
     )
   }
   return rows

@@ -17,7 +17,7 @@ export function conditions(sizes: Sizes): string[] {
     `${TINY}: ${tiny.toLocaleString('en-US')} objects of one record, each announced by a message of its own; until the last is stored`,
     `${MEMORY}: VmHWM of the process; one object of records of ${sizes.hugeRecordBytes.toLocaleString('en-US')} bytes, of which 4,000 are indexed`,
     `${SWAP}: ${sizes.swap.toLocaleString('en-US')} records of a new version are revealed and as many of the old one hidden, in one transaction; records without text, at which it does not look`,
-    `${SHARDS}: lookup is what is known of ten announced objects, of the versions of one, and how many are open; status counts all of them`,
+    `${SHARDS}: lookup is what is known of ten announced objects, of the versions of one, and how many are open; status counts all of them; processor time is that of the process, without PostgreSQL's, which does the counting there`,
   ]
 }
 

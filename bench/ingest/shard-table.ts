@@ -2,10 +2,11 @@
 import { shardId } from '../../src/apps/ingest/pipeline.ts'
 import { pipelineStatus } from '../../src/apps/ingest/status.ts'
 import { IngestTables } from '../../src/apps/ingest/store/tables.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 
 export type ShardsOrder = { do: 'shards'; url: string; shards: number }
-export type Looked = { openMs: number; lookupMs: number; statusMs: number }
+export type Looked = { openMs: number; lookupMs: number; statusMs: number; statusClockMs: number }
 
 const PIPELINE = 'bench'
 const ROWS = 10_000
@@ -33,10 +34,12 @@ export async function lookAtShards({ url, shards }: ShardsOrder): Promise<Looked
   }
   const lookupMs = cpuMsSince(looking) / LOOKUPS
   const telling = process.cpuUsage()
+  const fromMs = systemClock.monotonicMs()
   await pipelineStatus(tables, PIPELINE)
   const statusMs = cpuMsSince(telling)
+  const statusClockMs = systemClock.monotonicMs() - fromMs
   await ledger.close()
-  return { openMs, lookupMs, statusMs }
+  return { openMs, lookupMs, statusMs, statusClockMs }
 }
 
 async function fill(url: string, shards: number): Promise<void> {

@@ -181,8 +181,7 @@ function wantedOf(
   const pipeline = version.pipeline as PipelineName
   const now = world.latest(pipeline).find(({ uri }) => uri === version.uri)
   // Only what is current is listed, and only versions that are kept can be read later.
-  const isAsked = announced.has(shard) && !world.forgotten.has(shard)
-  const isReadable = isAsked && world.isVersioned && !version.isBroken
+  const isReadable = announced.has(shard) && world.isVersioned && !version.isBroken
   if (OVERWRITES[pipeline] === 'append') return isReadable ? 'all' : 'either'
   if (now !== undefined) return now.isBroken ? 'either' : 'none'
   // What was listed before it was announced has no sequencer by which others are newer.

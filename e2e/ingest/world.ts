@@ -91,6 +91,15 @@ async function watchSettled(tx: Tx): Promise<void> {
     WHEN (NEW.state <> 'open') EXECUTE FUNCTION oracle_note()`)
 }
 
+const COMMITTED_AT = `floor(extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)`
+
+/** Only a PostgreSQL that was told so keeps the time of each commit. */
+async function isCommitTimed(tx: Tx): Promise<boolean> {
+  if (tx.dialect === 'sqlite') return false
+  const row = await tx.get<{ setting: string }>(`SELECT current_setting('track_commit_timestamp') AS setting`)
+  return row?.setting === 'on'
+}
+
 export class OracleWorld {
   readonly sim: Sim
   readonly home: string
@@ -114,8 +123,10 @@ export class OracleWorld {
   tables!: IngestTables
   readonly #database: TestDatabase | undefined
   readonly #looks: Promise<void>[] = []
-  /** Shards that were announced before their pipeline was removed and made anew. */
-  readonly forgotten = new Set<string>()
+  /** Messages that a pipeline had done with before it was removed: the next one of its name never hears of them. */
+  readonly #forgotten = new Set<string>()
+  /** When somebody wrote it, or better when that was committed: what is committed later is no excuse. */
+  #settledAt = 'at'
   #search!: Search
   #accounts!: Accounts
   #vault!: Vault
@@ -176,6 +187,7 @@ export class OracleWorld {
     this.#accounts = accounts
     this.#vault = vault
     await ledger.transaction((tx) => watchSettled(tx))
+    if (await ledger.driver.read((tx) => isCommitTimed(tx))) this.#settledAt = COMMITTED_AT
     for (const name of PIPELINES) {
       await this.addPipeline(name)
       this.#watchAcknowledgements(name)
@@ -206,11 +218,12 @@ export class OracleWorld {
     await addPipeline(place, { name, config, secret: { aws: { accessKeyId, secretAccessKey } } })
   }
 
-  /** What was announced so far is asked for by nobody any more, and what is not in its place is found by nobody. */
+  /** What was announced and done with is asked for by nobody any more, and what is not in its place is found by nobody. */
   async removePipeline(name: PipelineName): Promise<void> {
     const place = { accounts: this.#accounts, vault: this.#vault, engine: undefined as unknown as Engine }
     await removePipeline(place, name)
-    for (const shard of this.announced(name)) this.forgotten.add(shard)
+    for (const { id, outcome } of this.sim.sqs.queue(queueOf(name)).messages)
+      if (outcome !== 'waiting') this.#forgotten.add(id)
     const there = new Set(this.current(name).map(({ shard }) => shard))
     for (const [at, { pipeline, shard }] of this.#latest) {
       if (pipeline === name && !there.has(shard)) this.#latest.delete(at)
@@ -268,7 +281,7 @@ export class OracleWorld {
   ): Promise<{ state: string; sequencer: string | null }[]> {
     return this.ledger.driver.read((tx) =>
       tx.all<{ state: string; sequencer: string | null }>(
-        `SELECT state, sequencer FROM oracle_settled WHERE pipeline = ? AND id = ? AND at <= ?`,
+        `SELECT state, sequencer FROM oracle_settled WHERE pipeline = ? AND id = ? AND ${this.#settledAt} <= ?`,
         [pipeline, shard, nowMs],
       ),
     )
@@ -407,10 +420,11 @@ export class OracleWorld {
     })
   }
 
-  /** Shards of which the queue was told, whatever became of the messages. */
+  /** Shards of which the pipeline was told since it was made. */
   announced(pipeline: PipelineName): Set<string> {
     const shards = new Set<string>()
-    for (const { body } of this.sim.sqs.queue(queueOf(pipeline)).messages) {
+    for (const { id, body } of this.sim.sqs.queue(queueOf(pipeline)).messages) {
+      if (this.#forgotten.has(id)) continue
       const envelope = parseEnvelope({ body: Buffer.from(body), attributes: {} })
       if (envelope.kind !== 'objects') continue
       for (const { uri, version } of envelope.objects) shards.add(shardId(uri, version?.id ?? ''))

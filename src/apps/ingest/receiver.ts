@@ -61,8 +61,8 @@ const DEPTH_MS = 15_000
 const DRAIN_WAIT_MS = 1_000
 const DRAINS_MAX = 100_000
 const EXCERPT_BYTES_MAX = 2_048
-/** Of receiving, and of acknowledging. */
-const CALLS_MAX = 8
+/** Of receiving, and of acknowledging: of ten each, together as many as small objects are read at once. */
+const CALLS_MAX = 10
 const RELEASE_TRIES = 3
 /** How much later than we reckon a service may end a call. */
 const ABANDONED_MARGIN_MS = 1_000
@@ -245,7 +245,6 @@ export class Receiver {
     await engine.write({
       jobs: prepared.jobs,
       effects: async (tx) => {
-        await putPipeline(tx, this.name)
         placed = await prepared.place(tx)
         const nowMs = clock.now()
         for (const read of all) {
@@ -254,9 +253,8 @@ export class Receiver {
           const row = this.#unparsed(read.message, refusal)
           await putUnparsed(tx, row, { nowMs, max: kinds.settings.unparsedMax })
         }
-        await count(tx, this.name, countsOf(all, prepared, placed))
-        await count(tx, this.name, counted)
-        await noteReceived(tx, this.name, nowMs)
+        const counts = { ...counted, ...countsOf(all, prepared, placed) }
+        await noteReceived(tx, this.name, { counts, nowMs })
       },
     })
     this.#uncount(counted)

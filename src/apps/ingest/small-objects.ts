@@ -63,7 +63,7 @@ async function readSome(
   const { config } = await kinds.pipelines.get(pipeline)
   const uris = rows.map(({ uri }) => uri)
   const known = await kinds.tables.ledger.driver.read((tx) =>
-    shardsOfUris(tx, { pipeline, uris, isLocked: false, isLive: true }),
+    shardsOfUris(tx, { pipeline, uris, isLocked: false, isLive: true }, 'uri'),
   )
   const versions = Map.groupBy(known, ({ uri }) => uri)
   const simple = rows.filter((row) => isUntouched(row) && versions.get(row.uri)?.length === 1)

@@ -7,15 +7,17 @@ export async function putPipeline(tx: Tx, name: string): Promise<void> {
   await tx.run(`INSERT INTO ingest_pipelines(name) VALUES (?) ON CONFLICT (name) DO NOTHING`, [name])
 }
 
-export type Counter =
-  | 'messages'
-  | 'duplicates'
-  | 'dropped'
-  | 'unparsed'
-  | 'acknowledged'
-  | 'extensions'
-  | 'released'
+const COUNTERS = [
+  'messages',
+  'duplicates',
+  'dropped',
+  'unparsed',
+  'acknowledged',
+  'extensions',
+  'released',
+] as const
 
+export type Counter = (typeof COUNTERS)[number]
 export type Counts = Partial<Record<Counter, number>>
 
 export async function count(tx: Tx, pipeline: string, counts: Counts): Promise<void> {
@@ -25,10 +27,18 @@ export async function count(tx: Tx, pipeline: string, counts: Counts): Promise<v
   await tx.run(`UPDATE ingest_pipelines SET ${set} WHERE name = ?`, [...some.map(([, n]) => n), pipeline])
 }
 
-export async function noteReceived(tx: Tx, pipeline: string, nowMs: number): Promise<void> {
+/** Its row is there afterwards. By one statement, the same each time: it comes with every few messages. */
+export async function noteReceived(
+  tx: Tx,
+  pipeline: string,
+  { counts, nowMs }: { counts: Counts; nowMs: number },
+): Promise<void> {
   await tx.run(
-    `UPDATE ingest_pipelines SET received_at = ?, problem = NULL, problem_at = NULL WHERE name = ?`,
-    [nowMs, pipeline],
+    `INSERT INTO ingest_pipelines(name, received_at, ${COUNTERS.join(', ')})
+     VALUES (?, ?, ${COUNTERS.map(() => '?').join(', ')})
+     ON CONFLICT (name) DO UPDATE SET received_at = excluded.received_at, problem = NULL, problem_at = NULL,
+       ${COUNTERS.map((name) => `${name} = ingest_pipelines.${name} + excluded.${name}`).join(', ')}`,
+    [pipeline, nowMs, ...COUNTERS.map((name) => counts[name] ?? 0)],
   )
 }
 

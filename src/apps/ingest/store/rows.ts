@@ -115,11 +115,23 @@ export type UnparsedRow = {
   last_at: number
 }
 
-/** The texts of a JSON array that is the parameter: for `IN (…)`. */
-export function textsFrom({ dialect }: Tx): string {
+/**
+ * The column is one of the texts of a JSON array that is the parameter. As a join PostgreSQL would read all shards of a
+ * pipeline, as long as it does not know how many these have become, or finds that they are not that many.
+ */
+export function oneOf({ dialect }: Tx, column: string): string {
   return dialect === 'sqlite'
-    ? `SELECT value FROM json_each(?)`
-    : `SELECT jsonb_array_elements_text(?::jsonb)`
+    ? `${column} IN (SELECT value FROM json_each(?))`
+    : `${column} = ANY (ARRAY(SELECT jsonb_array_elements_text(?::jsonb)))`
+}
+
+/** The shards of a pipeline whose ids are in a JSON array, these being the parameters: each by its key. */
+export function shardsById({ dialect }: Tx, columns: string): string {
+  return dialect === 'sqlite'
+    ? `SELECT ${columns} FROM ingest_shards WHERE pipeline = ? AND id IN (SELECT value FROM json_each(?))`
+    : `SELECT s.* FROM (SELECT ?::text AS pipeline, jsonb_array_elements_text(?::jsonb) AS id) AS given
+         CROSS JOIN LATERAL (SELECT ${columns} FROM ingest_shards
+           WHERE pipeline = given.pipeline AND id = given.id LIMIT 1) AS s`
 }
 
 /** `a = b` where both may be missing. */

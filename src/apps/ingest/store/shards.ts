@@ -6,7 +6,7 @@ import type { ReadShape } from '../contract.ts'
 import { itemOf, OBJECT_KIND, streamOf } from '../pipeline.ts'
 import { type Found, isLater, isNewer, type Placement, placementOf, REPLACED } from '../plan.ts'
 import { type ShardState, statesBefore } from '../shard-states.ts'
-import { forUpdate, SHARD_COLUMNS, type ShardRow, sameAs, textsFrom } from './rows.ts'
+import { forUpdate, oneOf, SHARD_COLUMNS, type ShardRow, sameAs } from './rows.ts'
 
 export type Placed = { id: string; state: ShardState; act: Placement['act'] }
 
@@ -136,7 +136,7 @@ async function noteAgain(
   if (again.length === 0) return
   const set =
     listing === undefined ? 'announced_at = COALESCE(announced_at, ?)' : 'listed_at = ?, listing = ?'
-  await tx.run(`UPDATE ingest_shards SET ${set} WHERE pipeline = ? AND id IN (${textsFrom(tx)})`, [
+  await tx.run(`UPDATE ingest_shards SET ${set} WHERE pipeline = ? AND ${oneOf(tx, 'id')}`, [
     ...(listing === undefined ? [nowMs] : [listing.askedAtMs, listing.generation]),
     pipeline,
     JSON.stringify(again.map(({ one }) => one.id)),
@@ -175,14 +175,15 @@ async function retryShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: Fo
  * All versions of these objects; `isLocked`: in the order of their ids, as whoever ends one locks them. What is planned
  * then holds until it is committed.
  */
-export function shardsOfUris(
+export function shardsOfUris<Columns extends keyof ShardRow = keyof ShardRow>(
   tx: Tx,
   { pipeline, uris, isLocked, isLive = false }: OfUris,
-): Promise<ShardRow[]> {
+  columns: Columns | typeof SHARD_COLUMNS = SHARD_COLUMNS,
+): Promise<Pick<ShardRow, Columns>[]> {
   // Where there is one writer, it needs no order, which would cost SQLite the index by address.
   const lock = isLocked && forUpdate(tx) ? `ORDER BY id ${forUpdate(tx)}` : ''
-  return tx.all<ShardRow>(
-    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND uri IN (${textsFrom(tx)})
+  return tx.all<Pick<ShardRow, Columns>>(
+    `SELECT ${columns} FROM ingest_shards WHERE pipeline = ? AND ${oneOf(tx, 'uri')}
        ${isLive ? `AND state <> 'skipped'` : ''} ${lock}`,
     [pipeline, JSON.stringify(uris)],
   )
@@ -293,7 +294,10 @@ type StoringAtOnce = {
 export async function storeShards(tx: Tx, of: StoringAtOnce): Promise<void> {
   const { pipeline, uris, all } = of
   const versions = await shardsOfUris(tx, { pipeline, uris, isLocked: true, isLive: true })
-  if (versions.length !== all.length) throw lostShard({ uri: uris[0]! })
+  const rows = new Map(versions.map((row) => [row.id, row]))
+  const lost = all.find(({ id, updatedAt }) => !isUntaken(rows.get(id), updatedAt))
+  if (lost || versions.length !== all.length)
+    throw lostShard({ uri: rows.get(lost?.id ?? '')?.uri ?? uris[0]! })
   // SQLite would look through all rows for each of those that are given together; one by one costs it 10 µs each.
   const parts = tx.dialect === 'sqlite' ? all.map((one) => [one]) : [all]
   let changed = 0
@@ -301,11 +305,25 @@ export async function storeShards(tx: Tx, of: StoringAtOnce): Promise<void> {
   if (changed !== all.length) throw lostShard({ uri: uris[0]! })
 }
 
-const STORED_NUMBERS = ['updated_at', 'records', 'byte', 'line', 'published', 'quarantined']
+function isUntaken(row: ShardRow | undefined, updatedAt: number): boolean {
+  if (row?.updated_at !== updatedAt || !statesBefore('end').includes(row.state)) return false
+  return row.token === null && row.records === 0 && row.published === 0
+}
 
+const STORED_NUMBERS = ['updated_at', 'records', 'byte', 'line', 'published', 'quarantined']
+const GIVEN = {
+  sqlite: `(SELECT ${['id', 'shape', ...STORED_NUMBERS].map((name) => `? AS ${name}`).join(', ')}) AS v`,
+  postgres: `jsonb_to_recordset(?::jsonb)
+    AS v(id text, shape text, ${STORED_NUMBERS.map((name) => `${name} bigint`).join(', ')})`,
+}
+
+/**
+ * They are locked, and so what they were found to be. PostgreSQL finds them by their addresses again: with any other
+ * condition it may look through all of the pipeline, as long as it believes that it is small.
+ */
 function storePart(
   tx: Tx,
-  { pipeline, token, nowMs }: StoringAtOnce,
+  { pipeline, token, nowMs, uris }: StoringAtOnce,
   part: readonly StoredAtOnce[],
 ): Promise<number> {
   const values = part.map(({ id, updatedAt, to, shape }) => {
@@ -314,14 +332,8 @@ function storePart(
     return { id, updated_at: updatedAt, records, byte, line, published, quarantined, shape: shaped }
   })
   const isSqlite = tx.dialect === 'sqlite'
-  const given = isSqlite
-    ? `(SELECT ${['id', 'shape', ...STORED_NUMBERS].map((name) => `? AS ${name}`).join(', ')})`
-    : `jsonb_to_recordset(?::jsonb)`
-  const named = isSqlite
-    ? 'v'
-    : `v(id text, shape text, ${STORED_NUMBERS.map((name) => `${name} bigint`).join(', ')})`
   const [first] = values
-  const params = isSqlite
+  const given = isSqlite
     ? [first!.id, first!.shape, ...STORED_NUMBERS.map((name) => first![name as 'records'])]
     : [JSON.stringify(values)]
   return tx.run(
@@ -329,10 +341,8 @@ function storePart(
        byte = v.byte, line = v.line, shape = v.shape, published = v.published, quarantined = v.quarantined, eof = 1,
        is_staged = 0, code = NULL, reason = NULL, settled_at = ?,
        updated_at = CASE WHEN v.updated_at >= ? THEN v.updated_at + 1 ELSE ? END
-     FROM ${given} AS ${named} WHERE s.pipeline = ? AND s.id = v.id AND s.updated_at = v.updated_at
-       AND s.token IS NULL AND s.records = 0 AND s.published = 0
-       AND s.state IN (${stateList(statesBefore('end'))})`,
-    [token, nowMs, nowMs, nowMs, ...params, pipeline],
+     FROM ${GIVEN[tx.dialect]} WHERE s.pipeline = ? AND s.id = v.id ${isSqlite ? '' : `AND ${oneOf(tx, 's.uri')}`}`,
+    [token, nowMs, nowMs, nowMs, ...given, pipeline, ...(isSqlite ? [] : [JSON.stringify(uris)])],
   )
 }
 
@@ -521,11 +531,8 @@ export async function pruneShards(
   for (const [table, column] of [
     ['ingest_quarantine', 'shard'],
     ['ingest_shards', 'id'],
-  ]) {
-    await tx.run(`DELETE FROM ${table} WHERE pipeline = ? AND ${column} IN (${textsFrom(tx)})`, [
-      pipeline,
-      ids,
-    ])
+  ] as const) {
+    await tx.run(`DELETE FROM ${table} WHERE pipeline = ? AND ${oneOf(tx, column)}`, [pipeline, ids])
   }
   const older = skipped.filter(({ code }) => code === 'older').length
   const records = stored.reduce((all, { published }) => all + published, 0)

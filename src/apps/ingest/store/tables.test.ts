@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { freshDatabase } from '../../../../scripts/test-database.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { openLedger } from '../../../ledger/open.ts'
-import { lockVersions, pruneShards, shardsOfUris } from './shards.ts'
+import { knownPrefixes } from '../../../search/index/bulk.ts'
+import { openSearch } from '../../../search/search.ts'
+import { SHARD_COLUMNS, shardsById } from './rows.ts'
+import { lockVersions, pruneShards, shardsOfUris, storeShards } from './shards.ts'
 import { IngestTables } from './tables.ts'
 
 test('what is looked for with every object is found by an index, however many shards a pipeline has', async () => {
@@ -64,3 +68,75 @@ test('what is looked for with every object is found by an index, however many sh
     await ledger.close()
   }
 })
+
+const SOME = 20
+const MANY = 30_000
+
+test('on PostgreSQL some objects are found without a look at all others, also where nobody has counted these yet', async () => {
+  const database = await freshDatabase()
+  const ledger = await openLedger(database.url)
+  const search = openSearch({ ledger })
+  try {
+    await IngestTables.open(ledger)
+    await search.prepare()
+    for (const table of ['ingest_shards', 'search_documents'])
+      await ledger.transaction((tx) => tx.run(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`))
+    const uris = Array.from({ length: SOME }, (_, n) => `s3://bucket/${n}`)
+    const ids = Array.from({ length: SOME }, (_, n) => String(n).padStart(32, '0'))
+    const of = { pipeline: 'logs', uris }
+    const to = { records: 1, byte: 1, line: 1, published: 1, quarantined: 0 }
+    const shape = { format: 'ndjson', compression: 'none', header: null } as const
+    const all = ids.map((id) => ({ id, updatedAt: 1, to, shape }))
+    const looks: Record<string, (tx: Tx) => Promise<unknown>> = {
+      byId: (tx) => tx.all(shardsById(tx, SHARD_COLUMNS), ['logs', JSON.stringify(ids)]),
+      byUri: (tx) => shardsOfUris(tx, { ...of, isLocked: true }),
+      live: (tx) => shardsOfUris(tx, { ...of, isLocked: true, isLive: true }),
+      store: (tx) => storeShards(tx, { ...of, token: 't', nowMs: 2, all }),
+      prefixes: (tx) => knownPrefixes(tx, 'ingest', ids),
+    }
+    const rowsOf = (look: (tx: Tx) => Promise<unknown>): Promise<number> =>
+      ledger.transaction(async (tx) => {
+        await tx.run(
+          `UPDATE ingest_shards SET state = 'open', token = NULL, records = 0, published = 0, updated_at = 1
+           WHERE pipeline = 'logs' AND id < ?`,
+          [String(SOME).padStart(32, '0')],
+        )
+        const before = await rowsRead(tx)
+        await look(tx)
+        return (await rowsRead(tx)) - before
+      })
+    // Statements are planned while there is hardly anything, as those of a new pipeline are.
+    await ledger.transaction((tx) => fill(tx, 0, SOME))
+    for (const look of Object.values(looks)) for (let n = 0; n < 10; n++) await rowsOf(look)
+    await ledger.transaction((tx) => fill(tx, SOME, MANY))
+    for (const [name, look] of Object.entries(looks)) {
+      const rows = await rowsOf(look)
+      assert.ok(rows < MANY / 10, `${name} reads ${rows} of ${MANY} rows`)
+    }
+  } finally {
+    await search.close()
+    await ledger.close()
+    await database.drop()
+  }
+})
+
+async function fill(tx: Tx, from: number, to: number): Promise<void> {
+  const numbers = `generate_series(${from}, ${to - 1}) AS t(n)`
+  await tx.run(
+    `INSERT INTO ingest_shards(pipeline, id, uri, version, state, created_at, updated_at)
+     SELECT 'logs', lpad(n::text, 32, '0'), 's3://bucket/' || n, 'v', 'open', 1, 1 FROM ${numbers}`,
+  )
+  await tx.run(
+    `INSERT INTO search_documents(source, ref, type, title, owner, folders, people, mime_type, url, version)
+     SELECT 'ingest', lpad(n::text, 32, '0') || '/0', 'record', '', '', '[]', '[]', '', '', 'v' FROM ${numbers}`,
+  )
+}
+
+/** By this transaction, of the two tables. */
+async function rowsRead(tx: Tx): Promise<number> {
+  const row = await tx.get<{ n: number }>(
+    `SELECT sum(seq_tup_read + idx_tup_fetch)::bigint AS n FROM pg_stat_xact_user_tables
+     WHERE relname IN ('ingest_shards', 'search_documents')`,
+  )
+  return Number(row?.n ?? 0)
+}

@@ -7,7 +7,7 @@ import {
   type QuarantineRow,
   SHARD_COLUMNS,
   type ShardRow,
-  textsFrom,
+  shardsById,
   type UnparsedRow,
 } from './rows.ts'
 import { ingestSchema } from './schema.ts'
@@ -83,7 +83,7 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        `SELECT id, state, token, eof, updated_at, sequencer, disposed, published FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        shardsById(tx, 'id, state, token, eof, updated_at, sequencer, disposed, published'),
         [pipeline, JSON.stringify(ids)],
       ),
     )
@@ -91,14 +91,11 @@ export class IngestTables {
   }
 
   /** Those of them that are open, and may be taken. */
-  open(pipeline: string, ids: readonly string[]): Promise<ShardRow[]> {
-    return this.ledger.driver.read((tx) =>
-      tx.all<ShardRow>(
-        `SELECT ${SHARD_COLUMNS} FROM ingest_shards
-         WHERE pipeline = ? AND id IN (${textsFrom(tx)}) AND state = 'open'`,
-        [pipeline, JSON.stringify(ids)],
-      ),
+  async open(pipeline: string, ids: readonly string[]): Promise<ShardRow[]> {
+    const rows = await this.ledger.driver.read((tx) =>
+      tx.all<ShardRow>(shardsById(tx, SHARD_COLUMNS), [pipeline, JSON.stringify(ids)]),
     )
+    return rows.filter(({ state }) => state === 'open')
   }
 
   async openCount(pipeline: string): Promise<number> {

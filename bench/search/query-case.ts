@@ -14,9 +14,9 @@ export const MEMORY = 'memory'
 export const DATABASES = ['sqlite', 'postgres'] as const
 export type Database = (typeof DATABASES)[number]
 
-/** A fill that takes longer is left, and said to be: the next run goes on there, where the index is kept. */
-const FILL_MS_MAX = 4 * 60_000
-const ASK_MS_MAX = 4 * 60_000
+/** A fill that takes longer is left, and said to be: the next run goes on there, where the index is kept. A server's is not. */
+const FILL_MS_MAX = 10 * 60_000
+const ASK_MS_MAX = 10 * 60_000
 /** Filling a million chunks takes minutes, and gives the same each time: large indexes are kept for the next run. */
 const KEPT_CHUNKS_MIN = 100_000
 

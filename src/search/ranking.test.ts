@@ -78,4 +78,37 @@ onEachDatabase('the rank of what is found', (withIndex) => {
     },
     new WordEmbedder({ inv: 'invoice', '2025': '4711', '0199': '4711' }),
   )
+
+  withIndex('each chunk of a long document is as near as its own text', async (index) => {
+    // On SQLite the vectors of 64 chunks lie in one row: the first, the last and those between, of three rows.
+    const texts = Array.from({ length: 150 }, (_, n) => `chunk${n} about thing${n}`)
+    await index.put({ ref: 'short', text: 'something else', to_: [ANN] })
+    await index.put({ ref: 'long', text: texts, to_: [ANN] })
+    for (const n of [0, 1, 63, 64, 65, 127, 128, 149]) {
+      const { hits } = await index.ask(texts[n]!, { mode: 'meaning' })
+      assert.deepEqual([hits[0]!.ref, hits[0]!.citation?.chunk], ['long', n])
+      assert.ok(hits[0]!.why.meaning!.similarity > 0.98, `chunk ${n}: ${hits[0]!.why.meaning!.similarity}`)
+    }
+  })
+
+  withIndex('help with spelling knows a word of one own document among many of others', async (index) => {
+    await index.search.prepare()
+    // Both are one slip away. The first by the alphabet is in documents of others only.
+    const others = Array.from({ length: 250 }, (_, n) => ({
+      ref: `o${n}`,
+      text: 'quartealy quarterly',
+      to_: [],
+    }))
+    const own = Array.from({ length: 101 }, (_, n) => ({ ref: `d${n}`, text: 'filler', to_: [ANN] }))
+    await index.site.ledger.transaction(async (tx) => {
+      for (const { to_, ...sketch } of [...others, ...own]) {
+        const document = index.document({ ...sketch, to_ })
+        await index.search.publish(tx, document)
+        for (const principal of to_) await index.search.grant(tx, document, principal, index.grant())
+      }
+    })
+    assert.equal((await index.ask('quartely')).didYouMean, null)
+    await index.put({ ref: 'late', text: 'quarterly', to_: [ANN] })
+    assert.equal((await index.ask('quartely')).didYouMean, 'quarterly')
+  })
 })

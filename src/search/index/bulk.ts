@@ -163,15 +163,19 @@ export async function knownPrefixes(tx: Tx, source: string, prefixes: readonly s
     const [, from, to] = bounds({ source, prefix })
     return { low: from, high: to }
   })
-  const table =
-    tx.dialect === 'sqlite'
-      ? `(SELECT json_extract(value, '$.low') AS low, json_extract(value, '$.high') AS high FROM json_each(?)) p`
-      : `jsonb_to_recordset(?::jsonb) AS p(low text, high text)`
-  const rows = await tx.all<{ low: string }>(
-    `SELECT p.low FROM ${table} WHERE EXISTS (SELECT 1 FROM search_documents d
-       WHERE d.source = ? AND d.ref >= p.low AND d.ref < p.high)`,
-    [JSON.stringify(given), source],
-  )
+  const isSqlite = tx.dialect === 'sqlite'
+  const table = isSqlite
+    ? `(SELECT json_extract(value, '$.low') AS low, json_extract(value, '$.high') AS high FROM json_each(?)) p`
+    : `jsonb_to_recordset(?::jsonb) AS p(low text, high text)`
+  const within = `SELECT 1 FROM search_documents d WHERE d.source = ? AND d.ref >= p.low AND d.ref < p.high`
+  // As a join PostgreSQL compares each prefix with every document, as long as it believes that there are few of them.
+  const found = isSqlite
+    ? `WHERE EXISTS (${within})`
+    : `CROSS JOIN LATERAL (${within} ORDER BY d.ref LIMIT 1) AS first`
+  const rows = await tx.all<{ low: string }>(`SELECT p.low FROM ${table} ${found}`, [
+    JSON.stringify(given),
+    source,
+  ])
   return rows.map(({ low }) => low)
 }
 

@@ -42,10 +42,10 @@ export function unpackVector(packed: Uint8Array): Float32Array {
   return Float32Array.from(numbers, (number) => number * scale)
 }
 
-/** The cosine of two normalised vectors, one of them packed and beginning at `from`. */
-export function similarity(query: Float32Array, packed: Uint8Array, from = 0): number {
-  const view = new DataView(packed.buffer, packed.byteOffset + from, exactBytes(query.length))
-  const numbers = new Int8Array(packed.buffer, packed.byteOffset + from + SCALE_BYTES, query.length)
+/** The cosine of two normalised vectors, one of them packed. */
+export function similarity(query: Float32Array, packed: Uint8Array): number {
+  const view = new DataView(packed.buffer, packed.byteOffset, exactBytes(query.length))
+  const numbers = new Int8Array(packed.buffer, packed.byteOffset + SCALE_BYTES, query.length)
   let sum = 0
   for (let i = 0; i < query.length; i++) sum += query[i]! * numbers[i]!
   return sum * view.getFloat32(0, true)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { STRONG_LEAD, STRONG_MIN, strongSimilarity } from './fuse.ts'
+import { PARTIAL_COVERAGE, rank, STRONG_LEAD, STRONG_MIN, strongSimilarity, total } from './fuse.ts'
 
 const vector = (...numbers: number[]): Float32Array => Float32Array.from(numbers)
 
@@ -25,5 +25,23 @@ describe('how near an answer by meaning must be', () => {
 
   test('is a share of the way from chance to the same where a model brings no background', () => {
     assert.equal(strongSimilarity(vector(1, 0), { chance: 0.5 }), 0.5 + STRONG_MIN / 2)
+  })
+})
+
+describe('what has some of the words', () => {
+  const how = { bestWords: 4, chance: 0.5, nowMs: 0 }
+  const withWords = (coverage: number) =>
+    rank({ words: { score: 4, coverage }, similarity: null, atMs: null }, how).words
+
+  test('counts for nothing by them where it has just enough to be shown, and for all of them where it has all', () => {
+    assert.equal(withWords(PARTIAL_COVERAGE), 0)
+    assert.equal(withWords(1), 1)
+    assert.ok(withWords(0.6) < withWords(0.8))
+  })
+
+  test('does not stand before what is clearly nearer by meaning, if it has little more than half of them', () => {
+    const partly = rank({ words: { score: 4, coverage: 0.58 }, similarity: 0.6, atMs: null }, how)
+    const near = rank({ words: null, similarity: 0.7, atMs: null }, how)
+    assert.ok(total(partly) < total(near))
   })
 })

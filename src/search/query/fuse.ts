@@ -4,7 +4,8 @@
  *
  *   score = words × WORDS_WEIGHT + meaning × MEANING_WEIGHT + recency × RECENCY_WEIGHT
  *
- * - words: how well they match against the best match of this search, and how much of what was asked for is there
+ * - words: how well they match against the best match of this search, and how much more than half of what was asked for,
+ *   by its weight, is there
  * - meaning: how near the nearest chunk is, between what is as far as chance and what is the same
  * - recency: halves with every RECENCY_HALF_DAYS; it decides between what is alike otherwise
  */
@@ -88,15 +89,23 @@ export function rank(
 ): Parts {
   const { words, similarity, atMs } = known
   return {
-    words:
-      words && bestWords > 0
-        ? WORDS_WEIGHT * words.coverage * (0.5 + (0.5 * words.score) / bestWords)
-        : words
-          ? WORDS_WEIGHT * words.coverage * 0.5
-          : 0,
+    words: words ? WORDS_WEIGHT * shareOf(words.coverage) * fitOf(words.score, bestWords) : 0,
     meaning: similarity === null ? 0 : MEANING_WEIGHT * nearness(similarity, chance),
     recency: RECENCY_WEIGHT * recencyOf(atMs, nowMs),
   }
+}
+
+/**
+ * From 0, for what has just enough words to be shown, to 1, for what has all. By the share of words itself, documents that
+ * have half of them, the common half as a rule, stood before what is clearly nearer by meaning.
+ */
+function shareOf(coverage: number): number {
+  return (coverage - PARTIAL_COVERAGE) / (1 - PARTIAL_COVERAGE)
+}
+
+/** From a half, since it has the words at all, to 1, for the best. */
+function fitOf(score: number, best: number): number {
+  return best > 0 ? 0.5 + (0.5 * score) / best : 0.5
 }
 
 /** From 0, which chance gives, to 1, which is the same. */

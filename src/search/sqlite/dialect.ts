@@ -363,26 +363,24 @@ async function readable(tx: Tx, { access, where, among }: NearestRequest): Promi
   )
 }
 
-/** Of one content; more parts would be 262,144 chunks. */
-const PARTS_MAX = 4_096
-
+/** All in one statement, and of each row no more than the one vector: row by row it took twice as long. */
 async function rescore(
   tx: Tx,
   { modelId, query }: NearestRequest,
   few: readonly NearCode[],
 ): Promise<Omit<NearChunk, 'docIds'>[]> {
-  const near: Omit<NearChunk, 'docIds'>[] = []
-  const parts = Map.groupBy(few, ({ contentId, n }) => contentId * PARTS_MAX + Math.floor(n / PART_CHUNKS))
-  for (const [key, chunks] of parts) {
-    const row = await tx.get<{ exact: Uint8Array }>(
-      `SELECT exact FROM search_vectors WHERE model_id = ? AND content_id = ? AND part = ?`,
-      [modelId, Math.floor(key / PARTS_MAX), key % PARTS_MAX],
-    )
-    if (!row) continue
-    for (const { contentId, n } of chunks) {
-      const from = (n % PART_CHUNKS) * exactBytes(query.length)
-      near.push({ contentId, n, similarity: similarity(query, row.exact, from) })
-    }
-  }
-  return nearestFirst(near)
+  const bytes = exactBytes(query.length)
+  const rows = await tx.all<{ at: number; exact: Uint8Array }>(
+    `SELECT few.key AS at, substr(v.exact, 1 + (few.value ->> 1) % ${PART_CHUNKS} * ${bytes}, ${bytes}) AS exact
+     FROM json_each(?) few CROSS JOIN search_vectors v ON v.model_id = ? AND v.content_id = few.value ->> 0
+     AND v.part = (few.value ->> 1) / ${PART_CHUNKS}`,
+    [JSON.stringify(few.map(({ contentId, n }) => [contentId, n])), modelId],
+  )
+  return nearestFirst(
+    rows.map(({ at, exact }) => ({
+      contentId: few[at]!.contentId,
+      n: few[at]!.n,
+      similarity: similarity(query, exact),
+    })),
+  )
 }

@@ -21,7 +21,9 @@ export const searchNoun: AppNoun = {
     command
       .argument('[query...]', 'what to find')
       .option('--as <user>', 'with the eyes of this user')
-      .addOption(repeated('--source <name>', 'only of this: mail, files, drive; can be given several times'))
+      .addOption(
+        repeated('--source <name>', 'only of this: mail, files, drive, ingest; can be given several times'),
+      )
       .addOption(
         repeated('--type <type>', 'only of this type: pdf, sheet, mail, …; can be given several times'),
       )

@@ -5,10 +5,12 @@ import { formatAgo, formatExact } from '../../../../../web/src/format.ts'
 import type { HitView } from '../../api/schemas.ts'
 
 export const sourceIcon = (source: string): IconName =>
-  (({ mail: 'mail', files: 'folder', drive: 'archive' }) as Record<string, IconName>)[source] ?? 'file'
+  (({ mail: 'mail', files: 'folder', drive: 'archive', ingest: 'download' }) as Record<string, IconName>)[
+    source
+  ] ?? 'file'
 
 export const sourceName = (source: string): string =>
-  ({ mail: 'Mail', files: 'Files', drive: 'Drive' })[source] ?? source
+  ({ mail: 'Mail', files: 'Files', drive: 'Drive', ingest: 'Ingest' })[source] ?? source
 
 export type HitListProps = {
   hits: readonly HitView[]

@@ -240,6 +240,16 @@ describe('the pages of work', () => {
     await jobReady(page)
   })
 
+  test('are listed with all their columns, however long the reason of one is', async (t) => {
+    const { items } = await site.get<Jobs>('/api/jobs?limit=100')
+    const longest = Math.max(...items.map(({ error, note }) => (error ?? note ?? '').length))
+    assert.ok(longest > 50, 'one of them has a long reason')
+    const page = await visit(t, browser, { url: site.url, path: '/work/jobs' })
+    await jobsReady(page)
+    const beyondPx = await table(page).evaluate((element) => element.scrollWidth - element.clientWidth)
+    assert.equal(beyondPx, 0)
+  })
+
   test('are for everybody, in light, dark and on a narrow screen', async (t) => {
     const { items } = await site.get<Jobs>('/api/jobs?kind=mail.fetch&limit=1')
     const pages = [

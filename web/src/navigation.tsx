@@ -4,7 +4,7 @@ import { BrandSign } from './components/brand-sign.tsx'
 import { Icon } from './components/icon.tsx'
 import { useOverview } from './queries.ts'
 import { isCurrent, navigation } from './routes.tsx'
-import { homeLink, streamTitle } from './stream-name.ts'
+import { homeLink, titleAmong } from './stream-name.ts'
 
 /** The column is a way there, not a list of everything: the overview has all. */
 const STREAMS_MAX = 12
@@ -39,6 +39,7 @@ export function Navigation() {
 function Streams({ path }: { path: string }) {
   const { data } = useOverview()
   if (!data || data.streams.length === 0) return null
+  const names = data.streams.map(({ name }) => name)
   return (
     <nav class="nav-streams" aria-label="Streams">
       <p class="nav-heading" aria-hidden="true">
@@ -54,7 +55,7 @@ function Streams({ path }: { path: string }) {
             aria-current={decodeURI(href) === path ? 'page' : undefined}
           >
             <span class={`dot health-${health}`} aria-hidden="true" />
-            <span class="truncate">{streamTitle(name).title}</span>
+            <span class="truncate">{titleAmong(name, names)}</span>
           </Link>
         )
       })}

@@ -20,3 +20,10 @@ export function streamTitle(name: string): { title: string; kind: string } {
   const kind = name.slice(0, colon)
   return { title: name.slice(colon + 1), kind: kind[0]!.toUpperCase() + kind.slice(1) }
 }
+
+/** How lists name it: with its kind before it, which a narrow column shows, where another of them has the same title. */
+export function titleAmong(name: string, names: readonly string[]): string {
+  const { title, kind } = streamTitle(name)
+  const isAlone = names.every((other) => other === name || streamTitle(other).title !== title)
+  return isAlone ? title : `${kind} · ${title}`
+}

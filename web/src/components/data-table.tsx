@@ -15,6 +15,8 @@ export type Column<T> = {
   width?: string
   /** Hidden on narrow screens. */
   low?: boolean
+  /** Takes what the others leave, however long its text is: what does not fit is cut off. */
+  rest?: boolean
 }
 
 export type DataTableProps<T> = {
@@ -132,8 +134,8 @@ function Spacer({ px, columns }: { px: number; columns: number }) {
   )
 }
 
-function classOf<T>({ align, low }: Column<T>): string {
-  return `${align === 'end' ? 'cell-end' : ''}${low ? ' only-wide' : ''}`
+function classOf<T>({ align, low, rest }: Column<T>): string {
+  return `${align === 'end' ? 'cell-end' : ''}${low ? ' only-wide' : ''}${rest ? ' cell-rest' : ''}`
 }
 
 /** A list that comes page by page, as a table; or why it does not come. */

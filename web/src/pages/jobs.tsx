@@ -108,7 +108,7 @@ const COLUMNS: readonly Column<JobView>[] = [
     low: true,
     cell: ({ stream }) => (stream === null ? <span class="muted">–</span> : streamTitle(stream).title),
   },
-  { id: 'about', title: 'About', low: true, cell: (job) => <About job={job} /> },
+  { id: 'about', title: 'About', low: true, rest: true, cell: (job) => <About job={job} /> },
   {
     // Not its attempts: every claim is one, also where the job was handed back untouched.
     id: 'failures',
@@ -130,12 +130,22 @@ const COLUMNS: readonly Column<JobView>[] = [
 
 function About({ job }: { job: JobView }) {
   const { error, note, progress, items, state } = job
-  if (error) return <span class={state === 'failed' ? 'is-danger' : 'muted'}>{error}</span>
+  if (error) {
+    return (
+      <span class={state === 'failed' ? 'is-danger' : 'muted'} title={error}>
+        {error}
+      </span>
+    )
+  }
   if (state === 'claimed' && progress) {
     const { done = 0, total, label = '' } = progress
     return <>{[label, total ? formatShare(done / total) : ''].filter(Boolean).join(' · ')}</>
   }
-  return <span class="muted">{note ?? (items > 0 ? formatPlural(items, 'item') : '')}</span>
+  return (
+    <span class="muted" title={note ?? undefined}>
+      {note ?? (items > 0 ? formatPlural(items, 'item') : '')}
+    </span>
+  )
 }
 
 function tookText({ claimedAt, settledAt }: JobView): string {

@@ -4,7 +4,7 @@ import { Button } from '../components/button.tsx'
 import { Field, type Option, SelectField } from '../components/form.tsx'
 import { useOverview } from '../queries.ts'
 import { setSearchParams } from '../search-params.ts'
-import { streamTitle } from '../stream-name.ts'
+import { titleAmong } from '../stream-name.ts'
 import { AGE_OPTIONS, type FilterParams, PARAM_NAMES, STATE_OPTIONS } from './job-filter.ts'
 
 /** After the last key: every letter of a kind would ask the server otherwise. */
@@ -42,7 +42,7 @@ function StreamChoice({ value }: { value: string }) {
   const names = useOverview().data?.streams.map(({ name }) => name) ?? []
   const options = [
     { value: '', text: 'Any stream' },
-    ...names.map((name) => ({ value: name, text: streamTitle(name).title })),
+    ...names.map((name) => ({ value: name, text: titleAmong(name, names) })),
   ]
   return <Choice name="stream" label="Stream" value={value} options={options} />
 }

@@ -122,6 +122,15 @@ describe('a stream', () => {
     await assert.rejects(stream.batch(ONE, { isFirst: true }), AnswerError)
   })
 
+  test('that a busy server does not open is asked for again; a transaction on it that is refused has ended', async () => {
+    const busy = () => new ServerError('timed out while opening', { status: 429 })
+    const { stream, asked } = scripted([busy(), busy(), done(), busy()])
+    await stream.batch(ONE, { isFirst: true })
+    assert.equal(asked.length, 3)
+    await assert.rejects(stream.batch(ONE, { isFirst: false }), { status: 429 })
+    assert.equal(asked.length, 4)
+  })
+
   test('takes a token elsewhere only from one encrypted place to another', async () => {
     const movesTo = async (url: string, base_url: string): Promise<string | undefined> => {
       const { stream, asked } = scripted([done({ base_url }), done()], { url, token: 'secret' })

@@ -8,7 +8,7 @@
  *
  * The token stays inside `Target`; `where` is what people and logs get to see.
  */
-import { systemClock } from '../../base/clock.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
 import { createHttpExchange, type HttpExchange } from '../../base/http-exchange.ts'
 import type { Value } from '../contract.ts'
@@ -29,6 +29,9 @@ const ANSWER_MS_MAX = 60_000
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
 /** Before what was refused the lock is sent again. */
 export const REFUSED_PAUSE_MS = 20
+/** A server that has too much to do says so, after seconds of its own, and may have less a moment later. */
+const BUSY_MS_MAX = 60_000
+const BUSY_PAUSE_MS = 500
 const URL_HINT =
   'Write it as libsql://NAME.turso.io, or http://HOST:PORT for a server of your own; the token goes to ledger.token.'
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
@@ -250,6 +253,21 @@ export class Stream {
 
   /** Throws if there was no answer, or one that refuses all of it: then nothing is known of the steps. */
   async batch(steps: readonly Step[], options: BatchOptions): Promise<BatchAnswer> {
+    const untilMs = systemClock.monotonicMs() + BUSY_MS_MAX
+    for (;;) {
+      try {
+        return await this.#anew(steps, options)
+      } catch (thrown) {
+        // It has opened no stream for us: nothing of what was asked was done.
+        const isBusy = thrown instanceof ServerError && thrown.status === 429
+        if (!isBusy || !options.isFirst || systemClock.monotonicMs() > untilMs) throw thrown
+        await sleep(systemClock, BUSY_PAUSE_MS)
+      }
+    }
+  }
+
+  /** On a new stream where that of before is gone, and nothing builds on it. */
+  async #anew(steps: readonly Step[], options: BatchOptions): Promise<BatchAnswer> {
     try {
       return await this.#once(steps, options)
     } catch (thrown) {

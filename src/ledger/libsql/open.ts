@@ -1,5 +1,5 @@
 /** Opens the ledger in a libSQL database, makes it on first use and brings an older one up to date, refusing what is not ours or is newer than we are. */
-import { type Clock, sleep, systemClock } from '../../base/clock.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
 import type { Tx } from '../contract.ts'
 import {
   foreignDatabaseError,
@@ -10,17 +10,14 @@ import {
 } from '../schema.ts'
 import { measureOffset } from '../server-clock.ts'
 import { COMMITS_TABLE } from './commit.ts'
-import { Connection, parseTarget, type Stream, serverMs } from './connection.ts'
+import { Connection, parseTarget, serverMs } from './connection.ts'
 import { LibsqlDriver } from './driver.ts'
-import { classify, ServerError } from './errors.ts'
+import { classify } from './errors.ts'
 import { LibsqlTx, LookTx } from './tx.ts'
 
 const CLOCK_SAMPLES = 3
 /** Whoever waits for the first answer is mostly somebody with a wrong address: less than for others. */
 const FIRST_ANSWER_MS_MAX = 15_000
-/** A server that has too much to do says so, within seconds, and may have less a moment later. */
-const BUSY_MS_MAX = 60_000
-const BUSY_PAUSE_MS = 500
 
 /** Some of our tables; a database with others of these names would be a strange coincidence. */
 const OUR_TABLES = ['meta', 'jobs', 'segments', 'tallies', 'commits']
@@ -37,7 +34,7 @@ export async function openLibsql(options: {
   try {
     const stream = connection.stream()
     const look = new LookTx(stream, where)
-    await firstAnswer(stream)
+    await serverMs(stream, FIRST_ANSWER_MS_MAX)
     const version = await schemaVersion(look, where)
     if (version === 0 && !create) throw missingLedgerError(where)
     if (version < SCHEMA_VERSION) await raiseSchema(connection)
@@ -47,21 +44,6 @@ export async function openLibsql(options: {
   } catch (thrown) {
     connection.close()
     throw classify(thrown, where)
-  }
-}
-
-/** From somebody who is there; that it has no time yet is waited for. */
-async function firstAnswer(stream: Stream): Promise<void> {
-  const untilMs = systemClock.monotonicMs() + BUSY_MS_MAX
-  for (;;) {
-    try {
-      await serverMs(stream, FIRST_ANSWER_MS_MAX)
-      return
-    } catch (thrown) {
-      const isBusy = thrown instanceof ServerError && thrown.status === 429
-      if (!isBusy || systemClock.monotonicMs() > untilMs) throw thrown
-      await sleep(systemClock, BUSY_PAUSE_MS)
-    }
   }
 }
 

@@ -6,6 +6,7 @@ import { csv } from '../../sim/documents/plain.ts'
 import { pptx } from '../../sim/documents/pptx.ts'
 import { xlsx, xlsxMembers } from '../../sim/documents/xlsx.ts'
 import { type ZipMember, zip } from '../../sim/documents/zip.ts'
+import { numberedDocument, payload } from '../../sim/gmail/generate-parts.ts'
 import type { ExtractedText } from './contract.ts'
 import { skippedOf, textOf } from './extract.suite.ts'
 
@@ -327,4 +328,18 @@ describe('rich text', () => {
       { text: 'Head\n\nCafé žluť and {braces} x\nnext\n\na | b\n\nend', headings: ['Head'], place: NONE },
     ])
   })
+})
+
+test('what comes attached to simulated mail is read, however large it is', async () => {
+  const numbers = Array.from({ length: 60 }, (_, number) => number)
+  for (const extension of ['pdf', 'docx']) {
+    const number = numbers.find((one) => numberedDocument(one, 1).name.endsWith(extension))!
+    for (const lines of [0, 1, 300, 20_000]) {
+      const { name, ...document } = numberedDocument(number, lines)
+      const bytes = Buffer.from(payload(document), 'base64')
+      assert.ok(bytes.length >= lines * 57, name)
+      const found = texts(await textOf(bytes, name)).join(' ')
+      assert.match(found, /(?:[A-Z][^.?!]+[.?!]\s*){6}/, `${name} of ${lines} lines: ${found.slice(0, 300)}`)
+    }
+  }
 })

@@ -5,6 +5,8 @@ export type PdfContent = {
   title?: string
   /** The text of each page; lines are broken where they are too long. */
   pages: readonly string[]
+  /** What no page shows, behind so many blanks. */
+  unseen?: { stream: Uint8Array; blanks: number }
 }
 
 const LINE_CHARS = 90
@@ -15,7 +17,7 @@ const LATIN = /^[\x20-\x7e\xa1-\xff]*$/
 
 export type PdfObject = { id: number; body: string; stream?: Uint8Array }
 
-export function pdf({ title, pages }: PdfContent): Uint8Array {
+export function pdf({ title, pages, unseen }: PdfContent): Uint8Array {
   const letters = new Set<number>()
   const contents = pages.map((text) => deflateSync(Buffer.from(pageCommands(text, letters), 'latin1')))
   const pageIds = pages.map((_, at) => FIRST_PAGE + 2 * at)
@@ -48,11 +50,13 @@ export function pdf({ title, pages }: PdfContent): Uint8Array {
         },
         { id: pageIds[at]! + 1, body: '/Filter /FlateDecode', stream },
       ]),
+      ...(unseen ? [{ id: UNSEEN, body: ' '.repeat(unseen.blanks), stream: unseen.stream }] : []),
     ],
     '/Info 8 0 R',
   )
 }
 
+const UNSEEN = 9
 const FIRST_PAGE = 10
 
 /** Objects with their table of places. The first is the catalogue. */

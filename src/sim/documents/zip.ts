@@ -8,12 +8,15 @@ export type ZipMember = {
   saysBytes?: number
   /** Deflated already, and how many bytes it becomes: for contents too large to be held. */
   deflated?: { inflatedBytes: number; crc: number }
+  /** As it is: for contents that do not become smaller. */
+  isStored?: boolean
 }
 
 /** 1980-01-01 00:00, the earliest that the format knows. */
 const DOS_DATE = 0x21
 const UTF8_NAME = 0x0800
 const DEFLATED = 8
+const STORED = 0
 
 export function zip(members: readonly ZipMember[]): Uint8Array {
   const parts: Buffer[] = []
@@ -25,7 +28,7 @@ export function zip(members: readonly ZipMember[]): Uint8Array {
     const fields = Buffer.alloc(26)
     fields.writeUInt16LE(20, 0)
     fields.writeUInt16LE(UTF8_NAME, 2)
-    fields.writeUInt16LE(DEFLATED, 4)
+    fields.writeUInt16LE(member.isStored ? STORED : DEFLATED, 4)
     fields.writeUInt16LE(DOS_DATE, 8)
     fields.writeUInt32LE(crc, 10)
     fields.writeUInt32LE(data.length, 14)
@@ -48,8 +51,8 @@ export function zip(members: readonly ZipMember[]): Uint8Array {
   return Buffer.concat([...parts, listing, end])
 }
 
-function packed({ content, deflated }: ZipMember): { data: Buffer; crc: number; bytes: number } {
+function packed({ content, deflated, isStored }: ZipMember): { data: Buffer; crc: number; bytes: number } {
   const plain = typeof content === 'string' ? Buffer.from(content) : Buffer.from(content)
   if (deflated) return { data: plain, crc: deflated.crc, bytes: deflated.inflatedBytes }
-  return { data: deflateRawSync(plain), crc: crc32(plain), bytes: plain.length }
+  return { data: isStored ? plain : deflateRawSync(plain), crc: crc32(plain), bytes: plain.length }
 }

@@ -3,8 +3,12 @@
  * base64 already: no loop over bytes, however large they are.
  */
 import { seededRandom } from '../../base/random.ts'
-import { mixed } from './generate-chance.ts'
+import { docxMembers } from '../documents/docx.ts'
+import { pdf } from '../documents/pdf.ts'
+import { zip } from '../documents/zip.ts'
+import { mixed, oneOf, streamOf } from './generate-chance.ts'
 import { base64Lines, encodedWords, percentEncoded } from './generate-charsets.ts'
+import { WORDINGS } from './generate-words.ts'
 
 /** The headers of a part without the final line end, and its body. */
 export type Part = { head: string; body: string }
@@ -16,7 +20,15 @@ const LINE_CHARS = 78
 /** Five megabytes in base64. */
 export const PAYLOAD_LINES_MAX = 65_000
 
-export type Document = { name: string; type: string; first: string; start: number; lines: number }
+/** `first` and `last`, in base64, are what a reader of its type understands; between them are lines of noise. */
+export type Document = {
+  name: string
+  type: string
+  first: string
+  start: number
+  lines: number
+  last?: string
+}
 
 export function part(type: string, body: string, headers: readonly string[] = []): Part {
   return { head: [`Content-Type: ${type}`, ...headers].join('\r\n'), body }
@@ -54,7 +66,7 @@ export function nameParameters(name: string): string {
   return encoded === name ? `filename="${name}"` : `filename*=${percentEncoded(name, 'utf-8')}`
 }
 
-export function payload(document: { first: string; start: number; lines: number }): string {
+export function payload(document: { first: string; start: number; lines: number; last?: string }): string {
   const pool = noise()
   let left = Math.min(document.lines, PAYLOAD_LINES_MAX)
   let start = document.start % POOL_LINES
@@ -65,18 +77,14 @@ export function payload(document: { first: string; start: number; lines: number 
     left -= taken
     start = 0
   }
-  return text
+  return text + (document.last ?? '')
 }
 
 const EXTENSIONS = [
-  ['pdf', 'application/pdf', '%PDF-1.5\n%\xe2\xe3\xcf\xd3\n'],
+  ['pdf', 'application/pdf', asPdf],
   ['png', 'image/png', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\x06\0\0\0'],
   ['jpg', 'image/jpeg', '\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x48\0\x48\0\0'],
-  [
-    'docx',
-    'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
-    'PK\x03\x04\x14\0\x06\0',
-  ],
+  ['docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document', asDocx],
   ['zip', 'application/zip', 'PK\x03\x04\x0a\0\0\0'],
   ['mp3', 'audio/mpeg', 'ID3\x03\0\0\0\0'],
 ] as const
@@ -95,9 +103,58 @@ const DOCUMENT_NAMES = [
 /** The document of this number: name, type, size and bytes follow from it alone. */
 export function numberedDocument(number: number, lines: number): Document {
   const hash = mixed(0xd0c, number)
-  const [extension, type, magic] = EXTENSIONS[hash % EXTENSIONS.length]!
-  const name = `${DOCUMENT_NAMES[(hash >>> 8) % DOCUMENT_NAMES.length]} ${number}.${extension}`
-  return { name, type, first: firstLine(magic), start: (hash >>> 4) % POOL_LINES, lines }
+  const [extension, type, form] = EXTENSIONS[hash % EXTENSIONS.length]!
+  const title = `${DOCUMENT_NAMES[(hash >>> 8) % DOCUMENT_NAMES.length]} ${number}`
+  const place = {
+    start: (hash >>> 4) % POOL_LINES,
+    lines: Math.max(1, Math.min(lines, PAYLOAD_LINES_MAX)),
+  }
+  const ends = typeof form === 'string' ? { first: firstLine(form) } : readable(form, title, number, place)
+  return { name: `${title}.${extension}`, type, ...place, ...ends }
+}
+
+const SENTENCES = 6
+
+type Readable = { title: string; text: string; noise: Uint8Array; blanks: number }
+
+/** A document that can be read, cut in two where its noise is: whole lines before it, whatever is left behind it. */
+function readable(
+  form: (content: Readable) => Uint8Array,
+  title: string,
+  number: number,
+  place: { start: number; lines: number },
+): Pick<Document, 'first' | 'last'> {
+  const noise = Buffer.from(payload({ first: '', ...place }), 'base64')
+  const text = sentencesOf(number)
+  const made = (blanks: number): { bytes: Buffer; at: number } => {
+    const bytes = Buffer.from(form({ title, text, noise, blanks }))
+    return { bytes, at: bytes.indexOf(noise) }
+  }
+  const { bytes, at } = made((LINE_BYTES - (made(0).at % LINE_BYTES)) % LINE_BYTES)
+  return {
+    first: base64Lines(bytes.toString('latin1', 0, at)),
+    last: base64Lines(bytes.toString('latin1', at + noise.length)),
+  }
+}
+
+function sentencesOf(number: number): string {
+  const { sentences, things, places } = WORDINGS.en
+  const random = streamOf(0xd0c, number)
+  const sentence = (): string =>
+    oneOf(random, sentences)
+      .replace('{thing}', oneOf(random, things))
+      .replace('{place}', oneOf(random, places))
+  return Array.from({ length: SENTENCES }, sentence).join(' ')
+}
+
+function asPdf({ title, text, noise, blanks }: Readable): Uint8Array {
+  return pdf({ title, pages: [text], unseen: { stream: noise, blanks } })
+}
+
+function asDocx({ title, text, noise, blanks }: Readable): Uint8Array {
+  const picture = `word/media/picture${'-'.repeat(blanks)}.png`
+  const blocks = [{ heading: title }, { paragraph: text }]
+  return zip([...docxMembers({ title, blocks }), { name: picture, content: noise, isStored: true }])
 }
 
 export function firstLine(magic: string): string {

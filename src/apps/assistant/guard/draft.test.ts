@@ -127,7 +127,11 @@ describe('a draft loses', () => {
     ['a phone number of a stranger', 'Call +44 7700 900 461', 'Call [number removed]'],
     ['a phone number in digits of another script', 'Call +٤٤ ٧٧٠٠ ٩٠٠ ٤٦١', 'Call [number removed]'],
     ['a phone number in letters of mathematics', 'Call +𝟒𝟒 𝟕𝟕𝟎𝟎 𝟗𝟎𝟎 𝟒𝟔𝟏', 'Call [number removed]'],
-    ['a phone number in small digits', 'Call ⁴⁴⁷⁷⁰⁰⁹⁰⁰⁴⁶¹ or ④④⑦⑦⓪⓪⑨⓪⓪', 'Call [number removed] or [number removed]'],
+    [
+      'a phone number in small digits',
+      'Call ⁴⁴⁷⁷⁰⁰⁹⁰⁰⁴⁶¹ or ④④⑦⑦⓪⓪⑨⓪⓪',
+      'Call [number removed] or [number removed]',
+    ],
     ['a host in letters of mathematics', 'Visit 𝚎𝚟𝚒𝚕-𝚜𝚑𝚘𝚙.𝚌𝚘𝚖', 'Visit [link removed]'],
     ['a port of a machine', 'Open 10.0.0.1:8080', 'Open [link removed]'],
     ['an account of a stranger', 'Pay to GB29 NWBK 6016 1331 9268 19', 'Pay to [number removed]'],

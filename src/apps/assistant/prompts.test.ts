@@ -80,7 +80,15 @@ describe('mail in a question', () => {
     }
     const examples = [{ text: `Bank\nYour code\nYour password is ${secret}`, category: 'fyi' as const }]
     const sorting = { message: hostile, thread: [], owner: OWNER, styles: [], examples }
-    const context = [{ title: `mail: password: ${secret}`, source: 'mail', documentId: 1, url: '', text: `Passwort: ${secret}` }]
+    const context = [
+      {
+        title: `mail: password: ${secret}`,
+        source: 'mail',
+        documentId: 1,
+        url: '',
+        text: `Passwort: ${secret}`,
+      },
+    ]
     const wish = {
       thread: [hostile, mail('x', 'n')],
       answered: mail('x', 'n'),

@@ -75,7 +75,10 @@ export function classifyPrompt(input: ClassifyInput): Question {
     ...examples
       .slice(-EXAMPLES_MAX)
       .map(({ text, category }) =>
-        block(`example, which the user sorted as ${category}`, withoutSecrets(cutText(text, EXAMPLE_CHARS_MAX)).text),
+        block(
+          `example, which the user sorted as ${category}`,
+          withoutSecrets(cutText(text, EXAMPLE_CHARS_MAX)).text,
+        ),
       ),
     block('message to sort', messageText(message, MESSAGE_CHARS_MAX)),
   ]

@@ -5,7 +5,7 @@ import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../ap
 import { SERVICE, streamOf } from './account.ts'
 import { requestSync } from './actions.ts'
 import type { OpenAssist } from './runtime.ts'
-import { type AssistStatus, assistStatus, balanceText, syncStateOf } from './status.ts'
+import { type AssistStatus, assistStatus, balanceText, syncStateOf, undraftedText } from './status.ts'
 
 const RATE_MS = 60_000
 
@@ -64,7 +64,10 @@ function sourceStatus(name: string, status: AssistStatus | undefined): SourceSta
     text: balanceText(status),
     isOpen: lastSyncAtMs === null || onTheirWay > held,
     isWrong: false,
-    ...(held + heldDrafts > 0 && { needsYou: true, word: 'waiting for you' }),
+    ...((held + heldDrafts > 0 || undraftedText(status) !== '') && {
+      needsYou: true,
+      word: 'waiting for you',
+    }),
     bad: 0,
     json: status,
   }

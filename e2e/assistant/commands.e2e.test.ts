@@ -32,11 +32,15 @@ before(async () => {
   for (const [n, one] of LETTERS.entries()) arrive(one, n)
 })
 
-function arrive(one: (typeof LETTERS)[number], n: number): void {
+function arrive(
+  one: (typeof LETTERS)[number],
+  n: number,
+  { sim, to }: { sim: World['sim']; to: string } = { sim: world.sim, to: ADDRESS },
+): void {
   const atMs = systemClock.now()
-  const raw = Buffer.from(letter(one, { to: ADDRESS, atMs, n }))
+  const raw = Buffer.from(letter(one, { to, atMs, n }))
   const mail = { raw, labelIds: ['INBOX', 'UNREAD'], internalMs: atMs }
-  world.sim.gmail.mutations(ADDRESS).arrive(mail, seededRandom(n))
+  sim.gmail.mutations(to).arrive(mail, seededRandom(n))
 }
 
 async function assist(...args: string[]): Promise<Ended> {
@@ -69,6 +73,45 @@ function labelsOn(thread: string): string[] {
 
 const QUESTION = LETTERS[0]!.subject
 const CONTRACT = LETTERS[3]!.subject
+
+test('two mailboxes of one user stay within one cap of a day together; a sync does not wait for the next day', async () => {
+  // Only answers cost: what a question reserves is then near to what it uses.
+  const cap = 0.5
+  const addresses = [ADDRESS, 'ann@work.example']
+  const both = await worldOf({
+    messages: 0,
+    accounts: addresses.map((address) => ({ address, messages: 0 })),
+    models: { models: ['simulated-model'] },
+    settings: {
+      TIDEMARK_MODELS_PROVIDER: 'openai-compatible',
+      TIDEMARK_MODELS_MODEL: 'simulated-model',
+      TIDEMARK_SEARCH_EMBEDDING: 'off',
+      TIDEMARK_MODELS_OUTPUT_PRICE: '1000',
+      TIDEMARK_MODELS_MAX_TOKENS: '64',
+      TIDEMARK_MODELS_DAY_COST: String(cap),
+      TIDEMARK_MODELS_DAY_TOKENS: '0',
+      TIDEMARK_ASSIST_MODEL_WAIT_MINUTES: '0',
+      TIDEMARK_ASSIST_BACKLOG_MAX: '1000',
+    },
+  })
+  both.env.TIDEMARK_MODELS_BASE_URL = both.sim.models.baseUrl
+  let spent = 0
+  let last: Ended | undefined
+  for (const address of addresses) {
+    assert.equal((await both.run('assist', 'onboard', address)).code, 0)
+    for (const [n, one] of LETTERS.entries()) arrive(one, n, { sim: both.sim, to: address })
+    last = await both.run('assist', 'sync', '--account', address)
+    const { stdout } = await both.run('assist', 'costs', '--json', '--account', address)
+    const rows = JSON.parse(stdout) as { costMicros: number }[]
+    spent += rows.reduce((sum, { costMicros }) => sum + costMicros / 1e6, 0)
+    assert.ok(spent > cap / 2 && spent <= cap, `${spent} after ${address}`)
+  }
+  assert.equal(last!.code, 3)
+  assert.match(last!.stderr, /drafts? (?:is|are) not written: The user of ann@work\.example has used up/)
+  both.env.TIDEMARK_MODELS_DAY_COST = '50'
+  const { code, stderr } = await both.run('assist', 'sync')
+  assert.equal(code, 0, stderr)
+})
 
 describe('tidemark assist', () => {
   test('before it is switched on, every verb says so and how', async () => {

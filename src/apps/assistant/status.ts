@@ -96,7 +96,8 @@ export function balanceText({ inbox, classified, skipped, onTheirWay, held }: Ba
 export function undraftedText({ problem, draftsToCome }: AssistStatus): string {
   if (problem === null || problem.code === 'no-model' || draftsToCome === 0) return ''
   const what = draftsToCome === 1 ? '1 draft is' : `${formatCount(draftsToCome)} drafts are`
-  return `${what} not written: ${problem.text}`
+  // Of one thread it says first that its draft waits, which is said here of all of them.
+  return `${what} not written: ${problem.text.replace(/^(?:The draft waits|No draft): /, '')}`
 }
 
 export function syncStateOf(status: AssistStatus): SyncState {

@@ -32,11 +32,15 @@ before(async () => {
   for (const [n, one] of LETTERS.entries()) arrive(one, n)
 })
 
-function arrive(one: (typeof LETTERS)[number], n: number): void {
+function arrive(
+  one: (typeof LETTERS)[number],
+  n: number,
+  { sim, to }: { sim: World['sim']; to: string } = { sim: world.sim, to: ADDRESS },
+): void {
   const atMs = systemClock.now()
-  const raw = Buffer.from(letter(one, { to: ADDRESS, atMs, n }))
+  const raw = Buffer.from(letter(one, { to, atMs, n }))
   const mail = { raw, labelIds: ['INBOX', 'UNREAD'], internalMs: atMs }
-  world.sim.gmail.mutations(ADDRESS).arrive(mail, seededRandom(n))
+  sim.gmail.mutations(to).arrive(mail, seededRandom(n))
 }
 
 async function assist(...args: string[]): Promise<Ended> {
@@ -70,7 +74,54 @@ function labelsOn(thread: string): string[] {
 const QUESTION = LETTERS[0]!.subject
 const CONTRACT = LETTERS[3]!.subject
 
+test('two mailboxes of one user stay within one cap of a day together; a sync does not wait for the next day', async () => {
+  // Only answers cost: what a question reserves is then near to what it uses.
+  const cap = 0.5
+  const addresses = [ADDRESS, 'ann@work.example']
+  const both = await worldOf({
+    messages: 0,
+    accounts: addresses.map((address) => ({ address, messages: 0 })),
+    models: { models: ['simulated-model'] },
+    settings: {
+      TIDEMARK_MODELS_PROVIDER: 'openai-compatible',
+      TIDEMARK_MODELS_MODEL: 'simulated-model',
+      TIDEMARK_SEARCH_EMBEDDING: 'off',
+      TIDEMARK_MODELS_OUTPUT_PRICE: '1000',
+      TIDEMARK_MODELS_MAX_TOKENS: '64',
+      TIDEMARK_MODELS_DAY_COST: String(cap),
+      TIDEMARK_MODELS_DAY_TOKENS: '0',
+      TIDEMARK_ASSIST_MODEL_WAIT_MINUTES: '0',
+      TIDEMARK_ASSIST_BACKLOG_MAX: '1000',
+    },
+  })
+  both.env.TIDEMARK_MODELS_BASE_URL = both.sim.models.baseUrl
+  let spent = 0
+  let last: Ended | undefined
+  for (const address of addresses) {
+    assert.equal((await both.run('assist', 'onboard', address)).code, 0)
+    for (const [n, one] of LETTERS.entries()) arrive(one, n, { sim: both.sim, to: address })
+    last = await both.run('assist', 'sync', '--account', address)
+    const { stdout } = await both.run('assist', 'costs', '--json', '--account', address)
+    const rows = JSON.parse(stdout) as { costMicros: number }[]
+    spent += rows.reduce((sum, { costMicros }) => sum + costMicros / 1e6, 0)
+    assert.ok(spent > cap / 2 && spent <= cap, `${spent} after ${address}`)
+  }
+  assert.equal(last!.code, 3)
+  assert.match(last!.stderr, /drafts? (?:is|are) not written: The user of ann@work\.example has used up/)
+  both.env.TIDEMARK_MODELS_DAY_COST = '50'
+  const { code, stderr } = await both.run('assist', 'sync')
+  assert.equal(code, 0, stderr)
+})
+
 describe('tidemark assist', () => {
+  test('before it is switched on, every verb says so and how', async () => {
+    for (const verb of ['sync', 'status', 'briefing', 'costs']) {
+      const { code, stderr } = await assist(verb)
+      assert.equal(code, 2)
+      assert.match(stderr, /switched on for no mailbox\..*tidemark assist onboard ADDRESS/s, verb)
+    }
+  })
+
   test('onboard makes the labels once, and refuses a mailbox that nobody connected', async () => {
     assert.match(await done('onboard', ADDRESS), /is on for/)
     const labels = world.sim.gmail.mailbox(ADDRESS).labels().length
@@ -189,8 +240,57 @@ describe('tidemark assist', () => {
     assert.match(await done('briefing'), /inbox 10 = \d+ classified/)
   })
 
+  test('what is said wrongly is refused with what to do, and changes nothing', async () => {
+    const { thread } = await threadOf(QUESTION)
+    const file = join(world.home, 'wrong.toml')
+    const wrong: [toml: string, told: RegExp][] = [
+      [
+        '[[routing]]\nname = "x"\nprofile = "helper"\nmatch = { sender_domian = "a.example" }',
+        /routing\.0\.match: .*sender_domian/,
+      ],
+      ['[[styles]]\nname = ""', /styles\.0\.name: /],
+      ['name = "Ann"\nstyles = [', /line 2/],
+      [
+        '[[routing]]\nname = "x"\nprofile = "nobody"\nmatch = { all = true }',
+        /rule x names the agent nobody, .*no profile/,
+      ],
+    ]
+    for (const [toml, told] of wrong) {
+      writeFileSync(file, toml)
+      const { code, stderr } = await assist('import', file)
+      assert.equal(code, 2, stderr)
+      assert.match(stderr, told)
+    }
+    for (const args of [
+      ['events', 'no-such-thread'],
+      ['rework', thread, '  '],
+      ['rules', 'add', 'fyi', '--from', ''],
+    ]) {
+      const { code, stderr } = await assist(...args)
+      assert.equal(code, 2, `${args.join(' ')}: ${stderr}`)
+      assert.doesNotMatch(stderr, /too_small|--debug/)
+    }
+    assert.match(await done('route-test', '--from', 'a@shop.example'), /goes to the agent helper/)
+  })
+
+  test('a model that refuses is told with what it keeps from being written, and the next sync tries again', async () => {
+    world.env.TIDEMARK_MODELS_MODEL = 'no-such-model'
+    world.env.TIDEMARK_ASSIST_MODEL_WAIT_MINUTES = '0'
+    arrive({ ...LETTERS[0]!, subject: 'Is there a draft?' }, 60)
+    const { code, stdout, stderr } = await assist('sync')
+    assert.equal(code, 3, stdout + stderr)
+    assert.match(stdout + stderr, /1 draft is not written: .*model_not_found/)
+    assert.match((await assist('status')).stdout, /to come {3}1 draft is not written/)
+    world.env.TIDEMARK_MODELS_MODEL = 'simulated-model'
+    await done('sync')
+    assert.equal((await threadOf('Is there a draft?')).status, 'drafted')
+    assert.doesNotMatch(await done('status'), /not written|problem/)
+  })
+
   test('off leaves the mailbox alone', async () => {
     await done('off', ADDRESS)
+    const { code, stderr } = await assist('status', '--account', ADDRESS)
+    assert.deepEqual([code, /tidemark assist onboard/.test(stderr)], [2, true], stderr)
     arrive({ ...LETTERS[5]!, subject: 'Nobody looks' }, 52)
     await assist('sync')
     const items = await json<Thread[]>('list')

@@ -212,6 +212,29 @@ describe('the pages of the assistant', () => {
     await page.getByLabel('From').fill('a@example.com')
     await page.getByRole('button', { name: 'Try' }).click()
     await page.getByText('It is sorted like all mail.').waitFor()
+    await page.goto('/assist?show=styles')
+    await text.fill(
+      '[[routing]]\nname = "desk"\nprofile = "desk"\nmatch = { header_match = { name = "X-Ticket" } }\n' +
+        '[[profiles]]\nname = "desk"\ntools = ["escalate"]\n',
+    )
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    await page.goto('/assist?show=agents')
+    await page.getByLabel('From').fill('a@example.com')
+    await page.getByLabel('Further headers').fill('X-Ticket: 7')
+    await page.getByRole('button', { name: 'Try' }).click()
+    await page.getByText('It goes to the agent desk, by the rule desk.').waitFor()
+  })
+
+  test('a run of an agent leads to its conversation', async (inner) => {
+    const from = 'Ticket <t@example.org>'
+    const ticket = { from, subject: 'Ticket 7', text: 'Could you help?', headers: ['X-Ticket: 7'] }
+    arrive(sim, letter(ticket, { to: ANN, atMs: systemClock.now(), n: 110 }))
+    const page = await open(inner, '/assist?show=agents')
+    await page.getByRole('button', { name: 'Sync now' }).click()
+    await page.getByRole('link', { name: /^desk #/ }).click()
+    await page.getByRole('link', { name: 'Its conversation' }).click()
+    await page.getByRole('heading', { name: 'Ticket 7' }).waitFor()
   })
 
   test('the board can be read by everybody', async (inner) => {

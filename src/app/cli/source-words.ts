@@ -5,6 +5,8 @@ export type SourceWords = {
   many: string
   /** Whose account is missing where none is connected: `No mail account is connected.` */
   account: string
+  /** Where an account is not enough: that there is no source yet, and how one begins. */
+  none?: { text: string; hint: string }
   /** What bad items are: `message`. */
   item: string
   items: string

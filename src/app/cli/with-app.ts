@@ -74,20 +74,26 @@ export async function chosenSources(
     all.find(({ name }) => name === wanted) ?? all.find(({ name }) => name.toLowerCase() === plain)
   if (found) return [found]
   const names = all.map(({ name }) => name)
-  const { one } = sourceWords(app)
+  const { one, none } = sourceWords(app)
+  const noneYet = none?.hint
   throw new UsageError(`There is no ${app.name} ${one} ${wanted}.`, {
     code: `${one}-unknown`,
-    hint: names.length > 0 ? `There are: ${names.join(', ')}.` : beginHint(app),
+    hint: [
+      names.length > 0 ? `There are: ${names.join(', ')}.` : '',
+      noneYet ?? (names.length > 0 ? '' : beginHint(app)),
+    ]
+      .filter((part) => part !== '')
+      .join(' '),
   })
 }
 
 export function noSource(app: SourcesApp, cause?: unknown): UsageError {
-  const { one, account } = sourceWords(app)
+  const { one, account, none } = sourceWords(app)
   const isAccount = app.services.length > 0
   const text = isAccount ? `No ${account} account is connected.` : `There is no ${app.name} ${one} yet.`
-  return new UsageError(text, {
+  return new UsageError(none?.text ?? text, {
     code: isAccount ? 'no-account' : `no-${one}`,
-    hint: beginHint(app),
+    hint: none?.hint ?? beginHint(app),
     ...(cause === undefined ? {} : { cause }),
   })
 }

@@ -7,7 +7,9 @@ import { asTidemarkError, UsageError } from '../../base/errors.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import { type AccountSettings, accountSettings, labelTitle, settingsOf, streamOf } from './account.ts'
+import { strayRule } from './agent/router.ts'
 import { type Category, type Mailbox, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { isLiveDraft } from './conversation.ts'
 import type { AssistKinds } from './kinds.ts'
@@ -16,6 +18,7 @@ import { notOnboarded } from './open-accounts.ts'
 import { lastInbound, relabelled, roleOf } from './plan.ts'
 import { recipientsOf, replyMime, replySubject } from './reply.ts'
 import { reworked } from './rework.ts'
+import { assistStatus } from './status.ts'
 import { setActive, setSettings, wantSync } from './store/accounts.ts'
 import {
   addEvent,
@@ -45,6 +48,16 @@ export function requestSync(
     await tx.enqueue([request(kinds.sync, syncPayload(account), { stream: streamOf(account) })])
     return true
   })
+}
+
+/**
+ * Somebody asks for a look by hand. Where drafts wait because of a model, they are tried once more, which a look at the
+ * news alone does not do: whatever kept them may be mended.
+ */
+export async function lookNow(place: ActionPlace & { ledger: Ledger }, account: string): Promise<boolean> {
+  const [status] = await assistStatus(place.ledger, place.kinds.tables, [account])
+  const full = status?.problem != null && status.draftsToCome > 0
+  return requestSync(place, account, full ? { full } : {})
 }
 
 export function syncPayload(account: string): { account: string; historyId: string; forceFull: boolean } {
@@ -274,6 +287,17 @@ export async function changeSettings(
   const row = await kinds.tables.account(account)
   if (!row) throw notOnboarded(account)
   const next = accountSettings.parse({ ...settingsOf(row), ...change })
+  const lost = change.routing || change.profiles ? strayRule(next) : undefined
+  if (lost) {
+    const { name, profile } = lost
+    throw new UsageError(
+      `The routing rule ${name} names the agent ${profile}, of which there is no profile.`,
+      {
+        code: 'import-invalid',
+        hint: 'Its mail would be sorted by nobody. Name one of [[profiles]].',
+      },
+    )
+  }
   await inTransaction(engine, (tx) => setSettings(tx, account, JSON.stringify(next)))
   return next
 }

@@ -45,19 +45,20 @@ export function settingsFromToml(text: string): Partial<AccountSettings> {
     throw new UsageError('The file is too large for settings.', { code: 'import-invalid' })
   const file = checked(() => fileSchema.parse(readToml(text)))
   const { default_style, follow_up_days, styles, ...rest } = file
-  const change = {
-    ...rest,
-    ...(default_style !== undefined && { defaultStyle: default_style }),
-    ...(follow_up_days !== undefined && { followUpDays: follow_up_days }),
-    ...(styles && {
-      styles: styles.map(({ sign_off, ...style }) =>
-        styleSchema.parse({ ...style, ...(sign_off && { signOff: sign_off }) }),
-      ),
-    }),
-  }
   return checked(() => {
-    if (change.routing) routingRules.parse(change.routing)
-    if (change.profiles) agentProfiles.parse(change.profiles)
+    const parts = { styles: z.array(styleSchema), routing: routingRules, profiles: agentProfiles }
+    const change = {
+      ...rest,
+      ...(default_style !== undefined && { defaultStyle: default_style }),
+      ...(follow_up_days !== undefined && { followUpDays: follow_up_days }),
+      ...(styles && {
+        styles: styles.map(({ sign_off, ...style }) => ({
+          ...style,
+          ...(sign_off && { signOff: sign_off }),
+        })),
+      }),
+    }
+    z.object(parts).partial().parse(change)
     const whole = accountSettings.parse(change)
     return Object.fromEntries(
       Object.keys(change).map((key) => [key, whole[key as keyof AccountSettings]]),
@@ -80,8 +81,12 @@ function checked<T>(read: () => T): T {
     return read()
   } catch (cause) {
     const issue = cause instanceof z.ZodError ? cause.issues[0] : undefined
-    const what = issue ? `${issue.path.join('.') || 'the file'}: ${issue.message}` : (cause as Error).message
-    throw new UsageError(`The file cannot be taken over: ${what.split('\n')[0]}`, {
+    const { message, line } = cause as Error & { line?: number }
+    const place = line === undefined ? '' : ` (line ${line})`
+    const what = issue
+      ? `${issue.path.join('.') || 'the file'}: ${issue.message}`
+      : `${message.split('\n')[0]}${place}`
+    throw new UsageError(`The file cannot be taken over: ${what}`, {
       code: 'import-invalid',
       cause,
     })

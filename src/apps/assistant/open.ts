@@ -4,6 +4,7 @@ import type { AppPlace } from '../../app/runtime.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { PushTokens } from '../../cloud/google/push-token.ts'
+import { OWNER_ID } from '../../ledger/accounts.ts'
 import { APP, SERVICE } from './account.ts'
 import { requestSync } from './actions.ts'
 import { openAgents } from './agent/open.ts'
@@ -30,7 +31,12 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
   const settings = assistSettingsOf(config, overrides)
   const tables = await AssistTables.open(ledger)
   const calls = await ModelCalls.open(ledger)
-  const models = openModels({ place, store: calls })
+  const models = openModels({
+    place,
+    store: calls,
+    // What is of no mailbox, such as an evaluation, is the owner's.
+    payerOf: async (account) => `user:${(await place.accounts.find(SERVICE, account))?.userId ?? OWNER_ID}`,
+  })
   const local = openLocalClassifier({
     embed: async (texts, signal) => {
       const { embedder } = await place.search.open()

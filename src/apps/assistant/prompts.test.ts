@@ -71,10 +71,24 @@ describe('mail in a question', () => {
     assert.deepEqual(classify(mail('Hello')), classify(mail('Hello')))
   })
 
-  test('is without secrets, in the mail, its subject, the thread and the passages', () => {
+  test('is without secrets, in the mail, its subject, its files, the thread, the passages and the examples', () => {
     const secret = 'Tr0ub4dor&3'
-    const hostile = { ...mail(`The password is ${secret}`), subject: `password: ${secret}` }
-    const context = [{ title: 't', source: 'mail', documentId: 1, url: '', text: `Passwort: ${secret}` }]
+    const hostile = {
+      ...mail(`The password is ${secret}`),
+      subject: `password: ${secret}`,
+      attachments: [{ name: `password=${secret}`, mimeType: 'text/plain', sizeBytes: 1 }],
+    }
+    const examples = [{ text: `Bank\nYour code\nYour password is ${secret}`, category: 'fyi' as const }]
+    const sorting = { message: hostile, thread: [], owner: OWNER, styles: [], examples }
+    const context = [
+      {
+        title: `mail: password: ${secret}`,
+        source: 'mail',
+        documentId: 1,
+        url: '',
+        text: `Passwort: ${secret}`,
+      },
+    ]
     const wish = {
       thread: [hostile, mail('x', 'n')],
       answered: mail('x', 'n'),
@@ -84,7 +98,7 @@ describe('mail in a question', () => {
       instruction: '',
       earlier: `my password is ${secret}`,
     }
-    for (const question of [classify(hostile), draftPrompt(wish), contextPrompt(wish)]) {
+    for (const question of [classifyPrompt(sorting), draftPrompt(wish), contextPrompt(wish)]) {
       assert.ok(!`${question.system}${question.prompt}`.includes(secret))
     }
   })

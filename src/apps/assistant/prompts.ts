@@ -75,7 +75,10 @@ export function classifyPrompt(input: ClassifyInput): Question {
     ...examples
       .slice(-EXAMPLES_MAX)
       .map(({ text, category }) =>
-        block(`example, which the user sorted as ${category}`, cutText(text, EXAMPLE_CHARS_MAX)),
+        block(
+          `example, which the user sorted as ${category}`,
+          withoutSecrets(cutText(text, EXAMPLE_CHARS_MAX)).text,
+        ),
       ),
     block('message to sort', messageText(message, MESSAGE_CHARS_MAX)),
   ]
@@ -122,7 +125,7 @@ export function draftPrompt(wish: DraftWish): Question {
     .map(({ title, text }) =>
       block(
         'passage of the archive',
-        `${plain(title)}\n${withoutSecrets(cutText(text, PASSAGE_CHARS_MAX)).text}`,
+        withoutSecrets(`${plain(title)}\n${cutText(text, PASSAGE_CHARS_MAX)}`).text,
       ),
     )
   const system = [
@@ -248,7 +251,7 @@ export function messageText(mail: VisibleMessage, charsMax: number): string {
     `From: ${mailboxText(mail.from)}`,
     `To: ${to}`,
     `Subject: ${plain(withoutSecrets(mail.subject).text)}`,
-    ...(files.length > 0 ? [`Attachments: ${files.join('; ')}`] : []),
+    ...(files.length > 0 ? [`Attachments: ${withoutSecrets(files.join('; ')).text}`] : []),
     ...(mail.hidden.length > 0 ? ['(Parts that a reader cannot see were left out.)'] : []),
     '',
     withoutSecrets(cutText(mail.newText || mail.text, charsMax)).text,

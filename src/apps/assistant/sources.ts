@@ -5,9 +5,11 @@ import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../ap
 import { SERVICE, streamOf } from './account.ts'
 import { requestSync } from './actions.ts'
 import type { OpenAssist } from './runtime.ts'
-import { type AssistStatus, assistStatus, balanceText, syncStateOf } from './status.ts'
+import { type AssistStatus, assistStatus, balanceText, syncStateOf, undraftedText } from './status.ts'
 
 const RATE_MS = 60_000
+/** What a model makes wait for less is waited for. */
+const PUT_OFF_MS = 60_000
 
 type Assist = Pick<OpenAssist, 'accounts' | 'tables' | 'kinds'>
 
@@ -38,6 +40,9 @@ export function assistSources(place: AppPlace, assist: Assist): Sources {
         kinds.agent,
       ].map(({ kind }) => kind),
     ),
+    // Until a model is back, or another day begins: nobody waits for that in front of a screen.
+    isPutOff: ({ wait, note_code: code, run_at: runAt, claimed_at: putOffAt }) =>
+      wait === 'time' && code === 'waits-for-model' && Number(runAt) - Number(putOffAt) > PUT_OFF_MS,
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.assist.patience_minutes * 60_000,
     pollMs: () => config.assist.poll_minutes * 60_000,
@@ -64,7 +69,10 @@ function sourceStatus(name: string, status: AssistStatus | undefined): SourceSta
     text: balanceText(status),
     isOpen: lastSyncAtMs === null || onTheirWay > held,
     isWrong: false,
-    ...(held + heldDrafts > 0 && { needsYou: true, word: 'waiting for you' }),
+    ...((held + heldDrafts > 0 || undraftedText(status) !== '') && {
+      needsYou: true,
+      word: 'waiting for you',
+    }),
     bad: 0,
     json: status,
   }

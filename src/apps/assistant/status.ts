@@ -18,6 +18,8 @@ export type AssistStatus = Balance & {
   counts: readonly { status: ThreadStatus; category: Category; count: number }[]
   /** Drafts to look at. */
   draftsWaiting: number
+  /** Drafts that are wanted and not written, but for those that wait for a yes. */
+  draftsToCome: number
   /** Drafts that are not written before the user agrees to their cost. */
   heldDrafts: number
   failedJobs: number
@@ -47,6 +49,8 @@ export async function assistStatus(
     if (!row) continue
     const stream = streamOf(account)
     const counts = await tables.counts(account)
+    const heldDrafts = await tables.heldDrafts(account)
+    const wanted = counts.find((one) => one.status === 'pending' && one.category === 'needs_response')
     const failed = await ledger.jobs({ state: 'failed', stream, limit: JOBS_MAX })
     const [pending, claimed] = [
       await ledger.jobs({ state: 'pending', stream, limit: JOBS_MAX }),
@@ -61,7 +65,8 @@ export async function assistStatus(
       draftsWaiting: counts
         .filter(({ status }) => status === 'drafted')
         .reduce((sum, { count }) => sum + count, 0),
-      heldDrafts: await tables.heldDrafts(account),
+      draftsToCome: Math.max(0, (wanted?.count ?? 0) - heldDrafts),
+      heldDrafts,
       failedJobs: failed.length,
       openJobs: pending.length + claimed.length,
       lastMailAtMs: row.mailAtMs,
@@ -85,6 +90,14 @@ export function balanceText({ inbox, classified, skipped, onTheirWay, held }: Ba
   const waits = held === 0 ? '' : `, ${formatCount(held)} of them when you agree to the cost`
   parts.push(`${formatCount(onTheirWay)} on their way${waits}`)
   return `inbox ${formatCount(inbox)} = ${parts.join(' + ')}`
+}
+
+/** What a model keeps from being written, though one is configured; '' where nothing is. */
+export function undraftedText({ problem, draftsToCome }: AssistStatus): string {
+  if (problem === null || problem.code === 'no-model' || draftsToCome === 0) return ''
+  const what = draftsToCome === 1 ? '1 draft is' : `${formatCount(draftsToCome)} drafts are`
+  // Of one thread it says first that its draft waits, which is said here of all of them.
+  return `${what} not written: ${problem.text.replace(/^(?:The draft waits|No draft): /, '')}`
 }
 
 export function syncStateOf(status: AssistStatus): SyncState {

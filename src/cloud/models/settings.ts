@@ -63,12 +63,12 @@ export const modelsSection = defineSection('models', {
     }),
   day_cost: money(
     1,
-    'what an account may cost on a day, in the same currency; 0: only the tokens are limited',
+    'what a user may cost on a day, over all their mailboxes, in the same currency; 0: only the tokens are limited',
   ),
   day_tokens: whole(
     { min: 0, max: 1_000_000_000 },
     2_000_000,
-    'how many tokens an account may use on a day; 0: only the cost is limited',
+    'how many tokens a user may use on a day, over all their mailboxes; 0: only the cost is limited',
   ),
   timeout_seconds: whole({ min: 1, max: 300 }, 90, 'how long an answer is awaited'),
   max_tokens: whole({ min: 64, max: 100_000 }, 2_048, 'how long an answer may be'),

@@ -8,7 +8,7 @@ import type { Effects } from '../../../ledger/contract.ts'
 import type { IndexReader, Reader } from '../../../search/contract.ts'
 import { streamOf } from '../account.ts'
 import type { Mailbox, VisibleMessage } from '../contract.ts'
-import type { ActionGrant } from '../guard/actions.ts'
+import { type ActionGrant, readable } from '../guard/actions.ts'
 import { guardDraft } from '../guard/draft.ts'
 import { replyMime } from '../reply.ts'
 import { judgeSender } from '../rules.ts'
@@ -258,7 +258,7 @@ function mailPrompt(profile: AgentProfile, { message, thread }: AgentTask, { fen
     `Subject: ${oneLine(subject, 300)}`,
     ...message.attachments.slice(0, 20).map(({ name }) => `Attachment, not read: ${oneLine(name, 100)}`),
   ]
-  const mail = `${head.join('\n')}\n\n${cut(text, MAIL_CHARS_MAX)}`
+  const mail = readable(`${head.join('\n')}\n\n${cut(text, MAIL_CHARS_MAX)}`, MAIL_CHARS_MAX + 2_000)
   const earlier = thread
     .filter(({ id, isDraft }) => id !== message.id && !isDraft)
     .slice(-THREAD_MESSAGES_MAX)
@@ -266,7 +266,7 @@ function mailPrompt(profile: AgentProfile, { message, thread }: AgentTask, { fen
   const before =
     earlier.length === 0
       ? ''
-      : `\n\nWhat was written before in the same conversation:\n${quoted(fence, earlier.join('\n\n'), THREAD_CHARS_MAX)}`
+      : `\n\nWhat was written before in the same conversation:\n${quoted(fence, readable(earlier.join('\n\n'), THREAD_CHARS_MAX), THREAD_CHARS_MAX)}`
   const id = message.threadId.replaceAll(/[^\w-]/g, '')
   return `The mail, in the conversation ${id}:\n${quoted(fence, mail, MAIL_CHARS_MAX + 2_000)}${before}`
 }

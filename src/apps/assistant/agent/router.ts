@@ -63,6 +63,17 @@ export function routedAgents(settings: { routing: unknown; profiles: unknown }):
   return (agentProfiles.safeParse(settings.profiles).data ?? []).filter(({ name }) => names.has(name))
 }
 
+/** A rule whose agent has no profile: mail that it fits would come to nobody. */
+export function strayRule(settings: {
+  routing: unknown
+  profiles: unknown
+}): { name: string; profile: string } | undefined {
+  const rules = routingRules.safeParse(settings.routing).data ?? []
+  const known = new Set((agentProfiles.safeParse(settings.profiles).data ?? []).map(({ name }) => name))
+  const stray = rules.find(({ profile }) => profile !== undefined && !known.has(profile))
+  return stray && { name: stray.name, profile: stray.profile! }
+}
+
 export type Routed = { route: 'pipeline' } | { route: 'agent'; profile: string; rule: string }
 
 export function routeMessage(message: VisibleMessage, rules: readonly RoutingRule[]): Routed {

@@ -6,7 +6,7 @@ import { conflict } from '../../../app/problem.ts'
 import { done, doneSchema } from '../../../app/schemas.ts'
 import { pauseNote } from '../../../app/sync-request.ts'
 import { settingsOf, streamOf } from '../account.ts'
-import { changeSettings, requestSync, switchAccount } from '../actions.ts'
+import { changeSettings, lookNow, requestSync, switchAccount } from '../actions.ts'
 import { agreeToBacklog, backlogOf, backlogText } from '../backlog.ts'
 import { type Briefing, briefingOf } from '../briefing.ts'
 import { settingsFromToml, settingsToToml } from '../config-import.ts'
@@ -123,11 +123,12 @@ export const startSync = route('POST /api/assist/sync', {
   answer: doneSchema,
   handle: async ({ body, user }, services) => {
     const names = await chosenMailboxes(services, user, { account: body.account, what: 'had mail sorted' })
-    const { engine, assist } = services
+    const { engine, ledger, assist } = services
+    const place = { engine, ledger, kinds: assist.kinds }
     const begun: string[] = []
     for (const name of names) {
-      const wish = body.full ? { full: true } : {}
-      if (await requestSync({ engine, kinds: assist.kinds }, name, wish)) begun.push(name)
+      const isBegun = body.full ? requestSync(place, name, { full: true }) : lookNow(place, name)
+      if (await isBegun) begun.push(name)
     }
     if (begun.length === 0) {
       throw conflict('The assistant is switched on for no such mailbox.', { code: 'no-account' })

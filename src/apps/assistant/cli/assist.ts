@@ -24,6 +24,10 @@ export const assistNoun: AppNoun = {
   words: {
     one: 'account',
     account: 'mail',
+    none: {
+      text: 'The assistant is switched on for no mailbox.',
+      hint: 'Switch it on with: tidemark assist onboard ADDRESS',
+    },
     item: 'message',
     hasBadItems: false,
     choice: '--account <address>',

@@ -2,6 +2,7 @@
 import { runWork } from '../../../app/cli/sync.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
 import type { CliContext } from '../../../app/command.ts'
+import { UsageError } from '../../../base/errors.ts'
 import {
   type ActionPlace,
   correctCategory,
@@ -43,11 +44,13 @@ export function draft(
   return change(context, thread, options, (place, of) => orderDraft(place, of, options.instruction ?? ''))
 }
 
-export function rework(
+export async function rework(
   context: CliContext,
   { thread, instruction, options }: { thread: string; instruction: string; options: AccountOption },
 ): Promise<void> {
-  return change(context, thread, options, (place, of) => orderRework(place, of, instruction))
+  const said = instruction.trim()
+  if (said === '') throw new UsageError('A rework must say what should be different.')
+  return change(context, thread, options, (place, of) => orderRework(place, of, said))
 }
 
 export async function undo(context: CliContext, event: string, options: AccountOption): Promise<void> {

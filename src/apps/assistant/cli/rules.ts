@@ -34,7 +34,8 @@ type AddOptions = AccountOption & { from?: string; subject?: string; on?: boolea
 
 export async function addRule(context: CliContext, text: string, options: AddOptions): Promise<void> {
   const category = readCategory(text)
-  const { from, subject, on: enabled = false } = options
+  const [from, subject] = [options.from?.trim() || undefined, options.subject?.trim() || undefined]
+  const { on: enabled = false } = options
   if (from === undefined && subject === undefined) {
     throw new UsageError('A rule must say what it is about.', { hint: 'Name --from, --subject, or both.' })
   }

@@ -8,7 +8,7 @@ import { readAttendance } from '../../../engine/observe/engines.ts'
 import { assistApp } from '../app.ts'
 import { backlogOf, backlogText } from '../backlog.ts'
 import { assistRuntime } from '../runtime.ts'
-import { type AssistStatus, assistStatus, balanceText } from '../status.ts'
+import { type AssistStatus, assistStatus, balanceText, undraftedText } from '../status.ts'
 
 export const reportAssist: StatusReporter = async (runtime, source) => {
   const { ledger, assist } = assistRuntime(runtime)
@@ -25,7 +25,7 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
     ...(status.held + status.heldDrafts === 0 ? [] : await backlogLines(assist, source.name)),
     ...countLines(status),
     ...timeLines(status, ledger.now()),
-    ...(status.problem === null ? [] : [`  problem   ${status.problem.text}`]),
+    ...problemLines(status),
     ...(status.watchProblem === null ? [] : [`  push      ${status.watchProblem}`]),
     ...(status.failedJobs === 0
       ? []
@@ -33,6 +33,12 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
   ]
   const standing = standingOf(status, { isAttended, isPaused: pause !== undefined })
   return { lines, json: { ...status, pauseReason: pause?.reason ?? null }, standing }
+}
+
+function problemLines(status: AssistStatus): string[] {
+  const undrafted = undraftedText(status)
+  if (undrafted === '') return status.problem === null ? [] : [`  problem   ${status.problem.text}`]
+  return [`  to come   ${undrafted}`, '            Tried again each hour, and by: tidemark assist sync']
 }
 
 function titleOf({ onTheirWay, held, heldDrafts }: AssistStatus): string {
@@ -50,12 +56,13 @@ async function backlogLines(
 }
 
 function standingOf(
-  { onTheirWay, held, heldDrafts, lastSyncAtMs, failedJobs }: AssistStatus,
+  status: AssistStatus,
   { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
 ): Standing {
+  const { onTheirWay, held, heldDrafts, lastSyncAtMs, failedJobs } = status
   if (isPaused || failedJobs > 0) return 'wrong'
   if (lastSyncAtMs === null || onTheirWay > held) return isAttended ? 'going' : 'stopped'
-  return held + heldDrafts > 0 ? 'needs' : 'settled'
+  return held + heldDrafts > 0 || undraftedText(status) !== '' ? 'needs' : 'settled'
 }
 
 function countLines({ counts, draftsWaiting }: AssistStatus): string[] {

@@ -78,7 +78,10 @@ export async function listEvents(
   options: AccountOption & { limit: number },
 ): Promise<void> {
   await withAssist(context, async (opened) => {
-    const account = await chosenAccount(opened, options)
+    const account =
+      thread === undefined
+        ? await chosenAccount(opened, options)
+        : (await chosenThread(opened, thread, options)).account
     const rows = await opened.assist.tables.events(account, {
       limit: options.limit,
       ...(thread === undefined ? {} : { thread }),

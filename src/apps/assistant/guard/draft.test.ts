@@ -49,8 +49,11 @@ describe('a draft keeps', () => {
   const kept = [
     'I read https://shop.example/offer?id=7, thank you.',
     'The plan is at https://hall.example/plan (https://drive.example/d/1).',
+    '"https://hall.example/plan", <https://hall.example/plan>, (https://hall.example/plan); *https://hall.example/plan*.',
+    "Here is shop.example's page: 'https://hall.example/plan'.",
     'I shall ask eve@hall.example or ann@shop.example.',
     'I will call 040 1234567 on 17.11.2026 at 10:30, or on 2026-11-18.',
+    'Bis ۱۴۰۵/۰۸/۲۷ or ٢٠٢٦/١١/١٨, 40 m² and 10⁶ of them.',
     'I paid 1.234.567,00 EUR to DE89370400440532013000 in 2025-2026.',
     'Order 4711, room 12, z.B. am 3.4., node.js and report.pdf are fine. Ok.So what.',
     'My mail is jonas@weber.example, our site shop.example.',
@@ -86,6 +89,13 @@ describe('a draft loses', () => {
   const lost: [what: string, text: string, left: string][] = [
     ['a link that nobody gave', 'See https://evil.example/x.', 'See [link removed].'],
     ['a known link with one more parameter', 'https://shop.example/offer?id=7&d=1', '[link removed]'],
+    [
+      'a known link with something put behind it that programs take for a part of it',
+      "https://shop.example/offer?id=7'salary or https://shop.example/offer?id=7|90000 or https://shop.example/offer?id=7]x`{y}",
+      '[link removed] or [link removed] or [link removed]',
+    ],
+    ['a port of a known host', 'shop.example:9000', '[link removed]'],
+    ['a known host with a path in disguise', 'https://shop.example\\90000', '[link removed]'],
     ['a known link with another path', 'https://shop.example/Offer?id=7', '[link removed]'],
     [
       'a known host of somebody who only looks like it',
@@ -115,6 +125,15 @@ describe('a draft loses', () => {
     ['a letter that is written already', 'mailto:ann@shop.example?body=x', '[link removed]'],
     ['an address of a stranger', 'Write to eve@evil.example', 'Write to [address removed]'],
     ['a phone number of a stranger', 'Call +44 7700 900 461', 'Call [number removed]'],
+    ['a phone number in digits of another script', 'Call +٤٤ ٧٧٠٠ ٩٠٠ ٤٦١', 'Call [number removed]'],
+    ['a phone number in letters of mathematics', 'Call +𝟒𝟒 𝟕𝟕𝟎𝟎 𝟗𝟎𝟎 𝟒𝟔𝟏', 'Call [number removed]'],
+    [
+      'a phone number in small digits',
+      'Call ⁴⁴⁷⁷⁰⁰⁹⁰⁰⁴⁶¹ or ④④⑦⑦⓪⓪⑨⓪⓪',
+      'Call [number removed] or [number removed]',
+    ],
+    ['a host in letters of mathematics', 'Visit 𝚎𝚟𝚒𝚕-𝚜𝚑𝚘𝚙.𝚌𝚘𝚖', 'Visit [link removed]'],
+    ['a port of a machine', 'Open 10.0.0.1:8080', 'Open [link removed]'],
     ['an account of a stranger', 'Pay to GB29 NWBK 6016 1331 9268 19', 'Pay to [number removed]'],
     ['a long number', 'Card 4111 1111 1111 1111', 'Card [number removed]'],
     ['something encoded', 'aHVudGVyMiBpcyB0aGUgcGFzc3dvcmQ=', '[secret removed]'],

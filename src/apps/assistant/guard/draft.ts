@@ -224,15 +224,34 @@ function withoutMarkup(draft: string, known: Known, note: Note): string {
 function withoutUnknown(draft: string, known: Known, note: Note): string {
   let [out, at] = ['', 0]
   for (const reference of referencesIn(draft)) {
-    if (isKnown(known, reference)) continue
-    const raw = draft.slice(reference.from, reference.to)
+    const end = reference.to + tailOf(draft, reference)
+    if (reference.from < at || (end === reference.to && isKnown(known, reference))) continue
+    const raw = draft.slice(reference.from, end)
     note(reference.kind, reference.kind === 'token' ? hint(raw) : raw)
     out += draft.slice(at, reference.from)
     // Apart from signs that would make Markdown of it.
-    out += `${out.endsWith('!') ? ' ' : ''}${MARKS[reference.kind]}${'(['.includes(draft[reference.to] ?? ' ') ? ' ' : ''}`
-    at = reference.to
+    out += `${out.endsWith('!') ? ' ' : ''}${MARKS[reference.kind]}${'(['.includes(draft[end] ?? ' ') ? ' ' : ''}`
+    at = end
   }
   return out + draft.slice(at)
+}
+
+/** Where every program sees the end of a link. */
+const TAIL = /[^\s<>"“”«»]{0,2000}/uy
+const CLOSING = /^(?:['’]s)?[.,;:!?)\]}'’*_…|`]*$/u
+const PORT_OR_PATH = /^(?::\d|\\)/
+
+/**
+ * How much follows a link without a blank that some program may take for a part of it: what is put there is told to the
+ * link's owner by whoever opens it. A bare host ends with its name, but for a port and a path.
+ */
+function tailOf(draft: string, { kind, from, to }: Reference): number {
+  if (kind !== 'link') return 0
+  TAIL.lastIndex = to
+  const [tail = ''] = TAIL.exec(draft) ?? []
+  const isBare = !/[/?#:]/.test(draft.slice(from, to))
+  const isEnd = isBare ? !PORT_OR_PATH.test(tail) : CLOSING.test(tail)
+  return isEnd ? 0 : tail.replace(/[.,;:!?)\]]+$/, '').length
 }
 
 function withoutKnownSecrets(draft: string, known: Known, note: Note): string {
@@ -260,12 +279,13 @@ function hint(secret: string): string {
   return `${secret.slice(0, 2)}… (${secret.length} characters)`
 }
 
-/** Signs of full width make links, too, where they stand among letters. */
+/** Letters of mathematics and signs of full width make links and numbers, too; the latter where they stand among letters. */
 function plainWidth(text: string): string {
   return text
+    .replace(/[\u{1d400}-\u{1d7ff}]/gu, (char) => char.normalize('NFKC'))
     .replace(/[０-９Ａ-Ｚａ-ｚ]/g, (char) => String.fromCharCode(char.charCodeAt(0) - 0xfee0))
-    .replace(/(?<=[A-Za-z0-9/：／])[：／．＠。｡](?=[A-Za-z0-9/／])/g, (char) =>
-      char === '。' || char === '｡' ? '.' : String.fromCharCode(char.charCodeAt(0) - 0xfee0),
+    .replace(/(?<=[A-Za-z0-9/：／])[：／．＠。｡․﹒](?=[A-Za-z0-9/／])/g, (char) =>
+      '。｡․﹒'.includes(char) ? '.' : String.fromCharCode(char.charCodeAt(0) - 0xfee0),
     )
 }
 

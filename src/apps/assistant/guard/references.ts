@@ -43,7 +43,7 @@ const PATTERNS: readonly [kind: Reference['kind'], pattern: RegExp][] = [
     'link',
     /(?<![\p{L}\p{N}@./-])(?:[\p{L}\p{N}][\p{L}\p{N}_-]{0,62}\.){2,10}[\p{L}]{3,24}(?![\p{L}\p{N}_@-])/giu,
   ],
-  ['link', /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{2,5})?\/[^\s<>"'`]{0,2000}/g],
+  ['link', /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{2,5}|(?=\/))(?:\/[^\s<>"'`]{0,2000})?/g],
   [
     'number',
     /(?<![\p{L}\p{N}])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![\p{L}\p{N}])/gu,
@@ -55,7 +55,7 @@ const PATTERNS: readonly [kind: Reference['kind'], pattern: RegExp][] = [
 
 /** Those of a text, from left to right. What lies within another belongs to it; two that overlap are one, and unknown. */
 export function referencesIn(text: string): Reference[] {
-  const masked = maskMoments(text)
+  const masked = maskMoments(plainDigits(text))
   const found: (Reference & { rank: number })[] = []
   for (const [rank, [kind, pattern]] of PATTERNS.entries()) {
     for (const { 0: raw, index } of (kind === 'number' ? masked : text).matchAll(pattern)) {
@@ -115,10 +115,29 @@ function linkKey(raw: string): string {
   return end < 0 ? bare.toLowerCase() : bare.slice(0, end).toLowerCase() + bare.slice(end)
 }
 
-/** Dates, times, years and amounts are no numbers of phones: their digits are put out of sight, at the same places. */
+/** Digits of every script, raised, lowered and in circles as those that people dial, at the same places. */
+function plainDigits(text: string): string {
+  return text.replace(/(?![0-9])\p{N}/gu, (char) => {
+    if (char.length > 1) return char
+    const plain = char.normalize('NFKC')
+    if (/^[0-9]$/.test(plain)) return plain
+    return /\p{Nd}/u.test(char) ? digitOf(char.charCodeAt(0)) : char
+  })
+}
+
+/** The ten of a script stand together, from a code that ends with 0 or 6. */
+function digitOf(code: number): string {
+  const start = code & ~0xf
+  return String(/\p{Nd}/u.test(String.fromCharCode(start)) ? code - start : code - start - 6)
+}
+
+/**
+ * Dates, times, years and amounts are no numbers of phones: their digits are put out of sight, at the same places. Years
+ * are counted otherwise in Iran (1405) and in Thailand (2569).
+ */
 const MOMENTS: readonly RegExp[] = [
-  /(?<!\d)(?:19|20)\d\d[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12]\d|3[01])(?!\d)/g,
-  /(?<!\d)(?:0?[1-9]|[12]\d|3[01])[./-]\s?(?:0?[1-9]|[12]\d|3[01])[./-]\s?(?:(?:19|20)\d\d|\d\d)(?!\d)/g,
+  /(?<!\d)(?:1[349]|2[05])\d\d[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12]\d|3[01])(?!\d)/g,
+  /(?<!\d)(?:0?[1-9]|[12]\d|3[01])[./-]\s?(?:0?[1-9]|[12]\d|3[01])[./-]\s?(?:(?:1[349]|2[05])\d\d|\d\d)(?!\d)/g,
   /(?<![\d.])(?:0?[1-9]|[12]\d|3[01])\.\s?(?:0?[1-9]|1[0-2])\.(?!\d)/g,
   /(?<!\d)(?:[01]?\d|2[0-4])[:.h][0-5]\d(?!\d)/g,
   /(?<!\d)(?:19|20)\d\d\s?[-–—/]\s?(?:19|20)\d\d(?!\d)/g,

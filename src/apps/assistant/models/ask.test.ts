@@ -224,14 +224,17 @@ for (const home of [fileHome(), postgresHome()]) {
       assert.equal(sim.models.counts.calls, 1)
     })
 
-    test('an account may have a cap of its own', async () => {
+    test('all mailboxes of a user have one cap together, and those of another one their own', async () => {
       const { models } = await open(
-        { day_cost: 0, day_tokens: 0 },
-        { capOf: async (account) => (account === ANN ? { tokens: 10 } : undefined) },
+        { day_cost: 0, day_tokens: 2_000, max_tokens: 100 },
+        { payerOf: async (account) => (account === BEN ? 'user:2' : 'user:1') },
       )
-      const error = await failureOf(models.ask(question()))
-      assert.deepEqual([error.code, error.kind], ['model-budget', 'permanent'])
+      sim.models.answer({ text: 'x', usage: { input: 1_800, output: 50 } })
+      await models.ask(question())
+      const other = 'ann@work.example'
+      assert.equal((await failureOf(models.ask(question({ account: other })))).code, 'model-budget')
       await models.ask(question({ account: BEN }))
+      assert.deepEqual([(await models.status(other)).today.spent.tokens, sim.models.counts.calls], [1_850, 2])
     })
 
     test('calls in flight count with their worst case, and who waits for them waits shortly', async () => {

@@ -1,5 +1,5 @@
 /**
- * Asks models for the assistant: within the account's cap, on record, and only with answers that can be used.
+ * Asks models for the assistant: within the cap of its user, on record, and only with answers that can be used.
  *
  *   reserve the worst case ──▶ ask ──▶ settle with what it cost
  *        │ over the cap                     │ the answer is no use: once more, with what is wrong about it
@@ -76,7 +76,7 @@ export type Estimate = {
   costMicros: number
   /** `calls`: by what such calls used lately. `sizes`: by the length of the texts alone. */
   basis: 'calls' | 'sizes'
-  /** How many days it takes with the account's cap; undefined where a single call does not fit. */
+  /** How many days it takes with the cap; undefined where a single call does not fit. */
   days: number | undefined
 }
 
@@ -113,8 +113,8 @@ export type Models = {
 export type ModelsInput = {
   place: Pick<AppPlace, 'config' | 'vault' | 'fetch' | 'clock'>
   store: ModelCalls
-  /** What the user of an account has chosen instead of the settings: money, and tokens, of a day. */
-  capOf?: (account: string) => Promise<{ cost?: number | undefined; tokens?: number | undefined } | undefined>
+  /** Whose cap an account's questions count for: one for all mailboxes of a user. Each for itself if left out. */
+  payerOf?: (account: string) => Promise<string>
 }
 
 const MICROS = 1_000_000
@@ -132,7 +132,7 @@ const TOKENS_MAX = 100_000_000
 const BAD_ANSWER_CHARS = 8_000
 const TRANSCRIPT_CHARS_MAX = 400_000
 
-export function openModels({ place, store, capOf }: ModelsInput): Models {
+export function openModels({ place, store, payerOf = async (account) => account }: ModelsInput): Models {
   const settings = (): ModelsSettings => place.config.models
   let opened: { key: string; client: ModelClient } | undefined
   const client = (): ModelClient => {
@@ -147,15 +147,14 @@ export function openModels({ place, store, capOf }: ModelsInput): Models {
     }
     return opened.client
   }
-  const capFor = async (account: string): Promise<Cap> => {
-    const own = await capOf?.(account)
-    const cost = own?.cost ?? settings().day_cost
-    const tokens = own?.tokens ?? settings().day_tokens
+  const cap = (): Cap => {
+    const { day_cost: cost, day_tokens: tokens } = settings()
     return { costMicros: cost > 0 ? Math.round(cost * MICROS) : null, tokens: tokens > 0 ? tokens : null }
   }
   return {
-    ask: (question) => ask({ settings: settings(), store, client, capFor, vault: place.vault }, question),
-    estimate: (about) => estimate({ settings: settings(), store, capFor }, about),
+    ask: (question) =>
+      ask({ settings: settings(), store, client, cap: cap(), payerOf, vault: place.vault }, question),
+    estimate: (about) => estimate({ settings: settings(), store, cap: cap() }, about),
     mayCost: (agentModels) => {
       if (settings().provider === 'off') return false
       const usual = (['classify', 'draft', 'context'] as const).map((purpose) =>
@@ -164,8 +163,8 @@ export function openModels({ place, store, capOf }: ModelsInput): Models {
       const agents = agentModels.map((model) => model || modelFor(settings(), 'agent'))
       return [...usual, ...agents].some((model) => model !== undefined && mayCost(settings(), model))
     },
-    async fingerprint(account) {
-      const text = JSON.stringify([settings(), await capFor(account)])
+    async fingerprint() {
+      const text = JSON.stringify([settings(), cap()])
       return createHash('sha256').update(text).digest('hex').slice(0, 16)
     },
     async status(account) {
@@ -173,8 +172,8 @@ export function openModels({ place, store, capOf }: ModelsInput): Models {
       return {
         provider: settings().provider,
         models: models as ModelsStatus['models'],
-        cap: await capFor(account),
-        today: await store.day(account),
+        cap: cap(),
+        today: await store.day(await payerOf(account)),
       }
     },
     async transcript(callId) {
@@ -189,7 +188,8 @@ type Tools = {
   settings: ModelsSettings
   store: ModelCalls
   client: () => ModelClient
-  capFor: (account: string) => Promise<Cap>
+  cap: Cap
+  payerOf: (account: string) => Promise<string>
   vault: AppPlace['vault']
 }
 
@@ -198,7 +198,7 @@ type Asking<T> = Omit<Question<T>, 'messages'> & {
   messages: readonly ModelMessage[]
   jsonSchema: JsonSchema | undefined
   maxTokens: number
-  cap: Cap
+  payer: string
 }
 
 async function ask<T>(tools: Tools, question: Question<T>): Promise<Answer<T>> {
@@ -215,7 +215,7 @@ async function ask<T>(tools: Tools, question: Question<T>): Promise<Answer<T>> {
     messages: question.messages.map(plainMessage),
     jsonSchema: question.schema && jsonSchemaOf(question.schema),
     maxTokens: question.maxTokens ?? settings.max_tokens,
-    cap: await tools.capFor(question.account),
+    payer: await tools.payerOf(question.account),
   }
   const first = await callOnce(tools, asking, null)
   if (first.read.isUsable) return answerOf(asking, [first])
@@ -236,11 +236,14 @@ type Called<T> = { id: number; answer: ModelAnswer; used: Used; read: Read<T> }
 type Used = { inputTokens: number; outputTokens: number; costMicros: number }
 
 async function callOnce<T>(tools: Tools, asking: Asking<T>, repairs: number | null): Promise<Called<T>> {
-  const { store, settings } = tools
-  const { account, purpose, model, threadId = '', cap } = asking
+  const { store, settings, cap } = tools
+  const { account, payer, purpose, model, threadId = '' } = asking
   const worst = worstOf(settings, asking)
   const spending: Spending = { costMicros: worst.costMicros, tokens: worst.inputTokens + worst.outputTokens }
-  const reserved = await store.reserve({ account, threadId, purpose, model, repairs, worst: spending }, cap)
+  const reserved = await store.reserve(
+    { account, payer, threadId, purpose, model, repairs, worst: spending },
+    cap,
+  )
   if ('refused' in reserved) throw overBudget(store, { account, cap, spending, day: reserved.refused })
   const { id } = reserved
   const { system, messages, jsonSchema, tools: offered, maxTokens, temperature, signal } = asking
@@ -398,7 +401,7 @@ function sealedTranscript<T>(
 }
 
 async function estimate(
-  { settings, store, capFor }: Pick<Tools, 'settings' | 'store' | 'capFor'>,
+  { settings, store, cap }: Pick<Tools, 'settings' | 'store' | 'cap'>,
   about: Parameters<Models['estimate']>[0],
 ): Promise<Estimate | undefined> {
   const { account, purpose, calls } = about
@@ -413,7 +416,6 @@ async function estimate(
   const inputTokens = Math.ceil(each.inputTokens * calls)
   const outputTokens = Math.ceil(each.outputTokens * calls)
   const costMicros = costOf(settings, model, inputTokens, outputTokens)
-  const cap = await capFor(account)
   const days = daysOf(cap, { costMicros, tokens: inputTokens + outputTokens }, calls)
   return { model, calls, inputTokens, outputTokens, costMicros, basis: usual ? 'calls' : 'sizes', days }
 }
@@ -476,12 +478,12 @@ function overBudget(
     (cap.costMicros === null || used.costMicros + spending.costMicros <= cap.costMicros) &&
     (cap.tokens === null || used.tokens + spending.tokens <= cap.tokens)
   if (!fits({ costMicros: 0, tokens: 0 })) {
-    const message = `A single question could cost more than ${account} may spend on a day.`
+    const message = `A single question could cost more than the user of ${account} may spend on a day.`
     return new TidemarkError(message, { kind: 'permanent', code: 'model-budget', hint })
   }
   const untilMidnightMs = store.dayEndMs() - store.ledger.now()
   const retryAfterMs = fits(day.spent) ? Math.min(IN_FLIGHT_MS, untilMidnightMs) : untilMidnightMs
-  return new TidemarkError(`${account} has used up what language models may cost on a day.`, {
+  return new TidemarkError(`The user of ${account} has used up what language models may cost on a day.`, {
     kind: 'throttled',
     code: 'model-budget',
     retryAfterMs,

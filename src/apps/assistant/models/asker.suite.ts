@@ -20,11 +20,11 @@ export type Asker = { models: Models; store: ModelCalls; settings: ModelsSetting
 export async function openAsker(
   ledger: Ledger,
   input: Partial<Record<keyof ModelsSettings, unknown>>,
-  more: Partial<ModelsInput['place']> & Pick<ModelsInput, 'capOf'> = {},
+  more: Partial<ModelsInput['place']> & Pick<ModelsInput, 'payerOf'> = {},
 ): Promise<Asker> {
   const settings = modelsSection.schema.parse({ provider: 'openai-compatible', model: 'sim-model', ...input })
   const store = await ModelCalls.open(ledger)
-  const { capOf, ...place } = more
+  const { payerOf, ...place } = more
   const models = openModels({
     place: {
       config: { models: settings } as Config,
@@ -34,7 +34,7 @@ export async function openAsker(
       ...place,
     },
     store,
-    ...(capOf && { capOf }),
+    ...(payerOf && { payerOf }),
   })
   return { models, store, settings }
 }

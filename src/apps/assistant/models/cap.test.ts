@@ -19,7 +19,7 @@ beforeEach(() => sim.models.resetCounters())
 for (const home of [fileHome(), postgresHome()]) {
   after(() => home.remove())
 
-  describe(`the cap of an account, on ${home.name}`, () => {
+  describe(`the cap of a payer, on ${home.name}`, () => {
     test('holds whatever is asked at once, however it ends, and its books balance', async () => {
       const call = fc.record({
         worst: fc.integer({ min: 1, max: 400 }),

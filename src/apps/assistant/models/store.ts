@@ -2,7 +2,8 @@
  * What models were asked and what it cost, in the ledger's database.
  *
  *   assist_calls   one for each call: by whom, for what, of which model, its tokens, its cost, how it ended
- *   assist_spend   one for each account and day: what is reserved and what is spent
+ *   assist_spend   one for each payer and day: what is reserved and what is spent. All mailboxes of a user have one
+ *                  payer; its column is called `account` from when each mailbox paid for itself
  *
  *   call:  open ──▶ ok | unusable | failed
  *             └──▶ lost        nobody told how it ended: a crash
@@ -28,6 +29,8 @@ export type Cap = { costMicros: number | null; tokens: number | null }
 
 export type NewCall = {
   account: string
+  /** Whose cap it counts for; the account's own where it is left out. */
+  payer?: string | undefined
   threadId: string
   purpose: Purpose
   model: string
@@ -64,7 +67,7 @@ export type CallRow = {
   hasPrompt: boolean
 }
 
-/** What an account has used of a day. */
+/** What a payer has used of a day. */
 export type Day = { day: string; spent: Spending; reserved: Spending }
 
 export type CostRow = {
@@ -111,6 +114,7 @@ export function modelsSchema(dialect: Tx['dialect']): string[][] {
          reserved_tokens ${int} NOT NULL DEFAULT 0, spent_tokens ${int} NOT NULL DEFAULT 0,
          PRIMARY KEY (account, day))`,
     ],
+    [`ALTER TABLE assist_calls ADD COLUMN payer ${text}`],
   ]
 }
 
@@ -137,13 +141,13 @@ export class ModelCalls {
   }
 
   async reserve(call: NewCall, cap: Cap): Promise<Reservation> {
-    const { account, worst } = call
+    const { account, payer = account, worst } = call
     return this.ledger.transaction(async (tx) => {
       const now = this.ledger.now()
       const day = dayOf(now)
       await tx.run(
         `INSERT INTO assist_spend(account, day) VALUES (?, ?) ON CONFLICT (account, day) DO NOTHING`,
-        [account, day],
+        [payer, day],
       )
       const limits = [
         ...(cap.costMicros === null ? [] : [`spent_micros + reserved_micros + ? <= ?`]),
@@ -156,14 +160,15 @@ export class ModelCalls {
       const reserved = await tx.run(
         `UPDATE assist_spend SET reserved_micros = reserved_micros + ?, reserved_tokens = reserved_tokens + ?
          WHERE ${['account = ?', 'day = ?', ...limits].join(' AND ')}`,
-        [worst.costMicros, worst.tokens, account, day, ...bounds],
+        [worst.costMicros, worst.tokens, payer, day, ...bounds],
       )
-      if (reserved === 0) return { refused: await readDay(tx, account, day) }
+      if (reserved === 0) return { refused: await readDay(tx, payer, day) }
       const row = await tx.get<{ id: number }>(
-        `INSERT INTO assist_calls(account, thread, day, purpose, model, repairs, outcome, worst_micros, worst_tokens,
-           started_at) VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) RETURNING id`,
+        `INSERT INTO assist_calls(account, payer, thread, day, purpose, model, repairs, outcome, worst_micros,
+           worst_tokens, started_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) RETURNING id`,
         [
           account,
+          payer,
           call.threadId,
           day,
           call.purpose,
@@ -183,8 +188,8 @@ export class ModelCalls {
     return this.ledger.transaction((tx) => settleCall(tx, id, settlement, this.ledger.now()))
   }
 
-  async day(account: string): Promise<Day> {
-    return this.ledger.driver.read((tx) => readDay(tx, account, this.today()))
+  async day(payer: string): Promise<Day> {
+    return this.ledger.driver.read((tx) => readDay(tx, payer, this.today()))
   }
 
   /** By day, purpose and model, the newest day first. All accounts if left out. */
@@ -291,20 +296,20 @@ export class ModelCalls {
   }
 }
 
-/** Of an account that is removed. What it has spent today stays: removing it and adding it again buys nothing. */
+/** Of an account that is removed. What was spent for it today stays: removing it and adding it again buys nothing. */
 export async function forgetCalls(tx: Tx, account: string): Promise<void> {
   await tx.run(`DELETE FROM assist_calls WHERE account = ?`, [account])
 }
 
 async function settleCall(tx: Tx, id: number, end: Settlement, now: number): Promise<boolean> {
-  const call = await tx.get<{ account: string; day: string; worst_micros: number; worst_tokens: number }>(
-    `SELECT account, day, worst_micros, worst_tokens FROM assist_calls WHERE id = ? AND outcome = 'open'`,
+  const call = await tx.get<{ payer: string; day: string; worst_micros: number; worst_tokens: number }>(
+    `SELECT COALESCE(payer, account) AS payer, day, worst_micros, worst_tokens FROM assist_calls WHERE id = ? AND outcome = 'open'`,
     [id],
   )
   if (!call) return false
   // The row of the day first, as `reserve` does: two that lock in different orders would wait for each other.
   await tx.get(`SELECT day FROM assist_spend WHERE account = ? AND day = ? ${lock(tx)}`, [
-    call.account,
+    call.payer,
     call.day,
   ])
   const settled = await tx.run(
@@ -321,7 +326,7 @@ async function settleCall(tx: Tx, id: number, end: Settlement, now: number): Pro
       end.costMicros,
       call.worst_tokens,
       end.inputTokens + end.outputTokens,
-      call.account,
+      call.payer,
       call.day,
     ],
   )
@@ -332,7 +337,7 @@ function lock(tx: Tx): string {
   return tx.dialect === 'postgres' ? 'FOR UPDATE' : ''
 }
 
-async function readDay(tx: Tx, account: string, day: string): Promise<Day> {
+async function readDay(tx: Tx, payer: string, day: string): Promise<Day> {
   const row = await tx.get<{
     spent_micros: number
     reserved_micros: number
@@ -341,7 +346,7 @@ async function readDay(tx: Tx, account: string, day: string): Promise<Day> {
   }>(
     `SELECT spent_micros, reserved_micros, spent_tokens, reserved_tokens FROM assist_spend
      WHERE account = ? AND day = ?`,
-    [account, day],
+    [payer, day],
   )
   return {
     day,

@@ -6,7 +6,7 @@
 import { SkipDocument } from '../../../search/extract/contract.ts'
 import { type Attributes, markupParser } from '../../../search/extract/markup.ts'
 import { BLACK, type Colour, canBeRead, colourOf, over, WHITE } from './colours.ts'
-import { type HiddenBy, isTiny, type Look, styleLook } from './style.ts'
+import { type HiddenBy, isTiny, type Look, OPACITY_MIN, styleLook } from './style.ts'
 import { StyleSheet } from './style-sheet.ts'
 
 export type HtmlText = {
@@ -30,7 +30,7 @@ const GAP_LINES_MAX = 50
 const BLANKS_A_LINE = 80
 
 const NOT_SHOWN = new Set(
-  'script style template noscript head title svg math object iframe canvas audio video datalist noframes noembed select'.split(
+  'script style template noscript head title svg math object iframe canvas audio video datalist noframes noembed select meter progress rp'.split(
     ' ',
   ),
 )
@@ -55,6 +55,8 @@ type Element = {
   fontPx: number
   colour: Colour
   background: Colour
+  /** What is left of it with all that is around it. */
+  opacity: number
   isPre: boolean
   isQuote: boolean
   /** What follows it is out of sight. */
@@ -166,7 +168,7 @@ class Page {
     const { looks, names, isCrowded } = this.#sheet.enter(name, attributes)
     const own: Look[] = [...looks]
     if (attributes.style) own.push(this.#lookOf(attributes.style))
-    let { hidden, fontPx, colour, background, isPre } = parent
+    let { hidden, fontPx, colour, background, opacity, isPre } = parent
     const isUsual = parent.isUsual || (hidden === undefined && NOT_SHOWN.has(name))
     if (isUsual) hidden ??= 'display-none'
     hidden ??= hiddenByMarkup(name, attributes, isCrowded)
@@ -182,6 +184,7 @@ class Page {
       if (look.font) fontPx = 'px' in look.font ? look.font.px : fontPx * look.font.times
       if (look.colour) colour = look.colour
       if (look.background) background = over(look.background, background)
+      if (look.opacity !== undefined) opacity = parent.opacity * look.opacity
       isPre ||= look.isPre === true
       isFar ||= look.isFar === true
     }
@@ -191,7 +194,7 @@ class Page {
     }
     const isQuote = name === 'blockquote' && hidden === undefined
     isPre ||= name === 'pre'
-    return { names, hidden, isUsual, fontPx, colour, background, isPre, isQuote, isFar }
+    return { names, hidden, isUsual, fontPx, colour, background, opacity, isPre, isQuote, isFar }
   }
 
   /** Mail repeats its styles: reading each once halves the time of a newsletter. */
@@ -221,6 +224,7 @@ class Page {
     if (element.hidden !== undefined) return element.hidden
     if (this.#isFar) return 'far-below'
     if (isTiny(element.fontPx)) return 'tiny-font'
+    if (element.opacity <= OPACITY_MIN) return 'opacity'
     return canBeRead(element.colour, element.background) ? undefined : 'same-colour'
   }
 
@@ -273,13 +277,14 @@ const ROOT: Element = {
   fontPx: 16,
   colour: BLACK,
   background: WHITE,
+  opacity: 1,
   isPre: false,
   isQuote: false,
   isFar: false,
 }
 
 function hiddenByMarkup(name: string, attributes: Attributes, isCrowded: boolean): HiddenBy | undefined {
-  if (attributes.hidden !== undefined || isCrowded) return 'attribute'
+  if (attributes.hidden !== undefined || attributes.popover !== undefined || isCrowded) return 'attribute'
   if (/^true$/i.test(attributes['aria-hidden'] ?? '')) return 'attribute'
   if (name === 'dialog' && attributes.open === undefined) return 'attribute'
   if (name === 'marquee') return 'off-screen'

@@ -66,33 +66,48 @@ export class StyleSheet {
     if (last.id !== '' && !names.includes(last.id)) return false
     if (!last.classes.every((name) => names.includes(name))) return false
     if (!last.attributes.every((wanted) => fits(wanted, attributes))) return false
-    return around.every((name) => this.#open.has(name))
+    return around.every((name) => ALWAYS_AROUND.has(name) || this.#open.has(name))
   }
 
+  /**
+   * Rules within rules and conditions stand as if they were outside, unless most people do not meet them: what they ask
+   * for around them is not looked at.
+   */
   #addBlock(css: string): void {
-    let at = 0
-    while (at < css.length) {
-      const open = css.indexOf('{', at)
-      if (open < 0) return
-      const before = css.slice(at, open)
-      const head = before.slice(before.lastIndexOf(';') + 1).trim()
-      if (/^@(?:media|supports|layer|container|document)/i.test(head)) {
-        // What is inside stands as if it were outside, unless most people do not meet it. The brace that closes it is
-        // skipped below.
-        at = isRare(head) ? blockEnd(css, open) : open + 1
+    /** A condition has the head of the rule around it, whose declarations it holds. */
+    const open: { head: string; style: string }[] = []
+    const end = (piece: string): void => {
+      const one = open.pop()
+      if (one && one.head !== '' && !one.head.startsWith('@')) {
+        this.#addRules(one.head, `${one.style}${piece}`)
+      }
+    }
+    let from = 0
+    for (let at = nextBrace(css, 0); at < css.length; at = nextBrace(css, from)) {
+      const piece = css.slice(from, at)
+      from = at + 1
+      if (css[at] === '}') {
+        end(piece)
         continue
       }
-      const close = css.indexOf('}', open)
-      const end = close < 0 ? css.length : close
-      if (!head.startsWith('@')) this.#addRules(head.replace(/^[\s}]+/, ''), css.slice(open + 1, end))
-      at = end + 1
+      const declared = piece.lastIndexOf(';') + 1
+      const outer = open.at(-1)
+      if (outer) outer.style += piece.slice(0, declared)
+      const head = piece.slice(declared).trim()
+      if (GROUP.test(head) && isRare(head)) from = blockEnd(css, at)
+      else
+        open.push({
+          head: (GROUP.test(head) ? '' : head.replaceAll('&', '')) || (outer?.head ?? ''),
+          style: '',
+        })
     }
+    for (let rest = css.slice(from); open.length > 0; rest = '') end(rest)
   }
 
   #addRules(selectors: string, style: string): void {
     const look = styleLook(style)
     if (Object.keys(look).length === 0) return
-    for (const selector of selectors.split(',')) {
+    for (const selector of selectorsOf(selectors)) {
       const rule = ruleOf(selector, look)
       if (!rule) continue
       this.#count += 1
@@ -122,6 +137,43 @@ export class StyleSheet {
   }
 }
 
+/** Programs put them around mail that has none. */
+const ALWAYS_AROUND = new Set(['html', 'body'])
+const GROUP = /^@(?:media|supports|layer|container|document|scope|starting-style)/i
+
+function nextBrace(css: string, from: number): number {
+  for (let at = from; at < css.length; at++) {
+    const char = css.charCodeAt(at)
+    if (char === 0x7b || char === 0x7d) return at
+  }
+  return css.length
+}
+
+/** Parted by commas that stand in no brackets. */
+function* selectorsOf(list: string): Generator<string> {
+  let [from, depth] = [0, 0]
+  for (let at = 0; at < list.length; at++) {
+    const char = list[at]
+    if (char === '(') depth += 1
+    else if (char === ')') depth = Math.max(0, depth - 1)
+    else if (char === ',' && depth === 0) {
+      yield list.slice(from, at)
+      from = at + 1
+    }
+  }
+  yield list.slice(from)
+}
+
+/** What stands in brackets cannot be told, and counts as true. */
+function withoutBrackets(selector: string): string {
+  let text = selector
+  for (let before = ''; before !== text; ) {
+    before = text
+    text = text.replace(/\([^()]*\)/g, '')
+  }
+  return text
+}
+
 /** Paper, a dark screen, a small one: what only they hide is seen elsewhere. */
 function isRare(head: string): boolean {
   if (/,|\bor\b|\bnot\b/i.test(head)) return false
@@ -147,10 +199,11 @@ const DYNAMIC =
 const SELECTOR_CHARS_MAX = 300
 
 function ruleOf(selector: string, look: Look): Rule | undefined {
-  const text = selector.trim()
-  if (text === '' || text.length > SELECTOR_CHARS_MAX || DYNAMIC.test(text)) {
-    return text.length > SELECTOR_CHARS_MAX ? { last: compoundOf('*'), around: [], look, rank: 0 } : undefined
+  if (selector.trim().length > SELECTOR_CHARS_MAX) {
+    return { last: compoundOf('*'), around: [], look, rank: 0 }
   }
+  const text = withoutBrackets(selector).trim()
+  if (text === '' || DYNAMIC.test(text)) return undefined
   const parts = text
     .replace(/\[[^\]]*\]/g, (inside) =>
       inside.replace(/[\s>+~]+/g, (run) => (run.trim() === '' ? '\u0001' : run.replace(/[\s>+]/g, ''))),
@@ -175,7 +228,7 @@ function ruleOf(selector: string, look: Look): Rule | undefined {
 
 function compoundOf(text: string): Compound {
   const compound: Compound = { tag: '*', id: '', classes: [], attributes: [] }
-  const bare = text.replace(/::?[\w-]+(?:\([^)]*\))?/g, '')
+  const bare = text.replace(/::?[\w-]+/g, '')
   for (const [piece] of bare.matchAll(/\[[^\]]*\]|[.#]?[^.#[\]]+/g)) {
     if (piece.startsWith('.')) compound.classes.push(piece.toLowerCase())
     else if (piece.startsWith('#')) compound.id = piece.toLowerCase()

@@ -23,6 +23,8 @@ export type Look = {
   font?: { px: number } | { times: number }
   colour?: Colour
   background?: Colour
+  /** Of all that is inside, from 0 to 1. */
+  opacity?: number
   /** Nothing that is nearer to the element, but not important, changes it. */
   isColourForced?: boolean
   isFontForced?: boolean
@@ -35,7 +37,10 @@ export type Look = {
 const OFF_SCREEN_PX = 100
 const FAR_PX = 1_500
 const TINY_PX = 2.5
+const ZOOM_MIN = 0.2
 const DEFAULT_PX = 16
+/** Text with less is not seen. */
+export const OPACITY_MIN = 0.12
 const VALUE_CHARS_MAX = 400
 /** Honest styles repeat a property for older programs, once or twice. */
 const REPEATED_MAX = 12
@@ -127,6 +132,8 @@ function lookOf(style: Map<string, string>): Look {
   else if (colour) look.colour = colour
   const background = backgroundOf(style)
   if (background) look.background = background
+  const opacity = shareOf(style.get('opacity') ?? '')
+  if (opacity !== undefined) look.opacity = Math.max(0, Math.min(1, opacity))
   if (/^(?:pre|break-spaces)/.test(style.get('white-space') ?? '')) look.isPre = true
   const gaps = ['margin-top', 'padding-top', 'margin', 'padding', 'height', 'min-height', 'margin-bottom']
   const far = gaps.some((name) => Math.max(...lengthsOf(style.get(name) ?? '')) >= FAR_PX)
@@ -137,19 +144,38 @@ function lookOf(style: Map<string, string>): Look {
 function hiddenBy(style: Map<string, string>): HiddenBy | undefined {
   const get = (name: string): string => style.get(name) ?? ''
   if (/\bnone\b/.test(get('display')) || get('mso-hide') === 'all') return 'display-none'
+  if (['display', 'visibility', 'opacity'].some((name) => get(name).includes('var('))) return 'display-none'
   if (/^(?:hidden|collapse)/.test(get('visibility')) || get('content-visibility') === 'hidden') {
     return 'visibility'
   }
-  const opacity = shareOf(get('opacity'))
-  if (opacity !== undefined && opacity <= 0.12) return 'opacity'
-  const filter = /opacity\(\s*([\d.]{1,10}%?)/.exec(`${get('filter')} ${get('-webkit-filter')}`)?.[1]
-  if (filter !== undefined && (shareOf(filter) ?? 0) <= 0.12) return 'opacity'
-  if (/alpha\(\s*opacity\s*=\s*(?:0|[0-9])\)/.test(get('filter'))) return 'opacity'
+  if (isFaded(get)) return 'opacity'
+  if ((shareOf(get('zoom')) ?? 1) < ZOOM_MIN) return 'tiny-font'
+  if (/currentcolor/.test(`${get('background')} ${get('background-color')}`)) return 'same-colour'
   if (isOffScreen(get)) return 'off-screen'
-  const clips = [get('clip'), get('clip-path'), get('-webkit-clip-path'), get('mask'), get('mask-image')]
-  if (clips.some((clip) => clip !== '' && !/^(?:auto|none|inherit|initial)/.test(clip))) return 'clipped'
+  const clips = [
+    'clip',
+    'clip-path',
+    '-webkit-clip-path',
+    'mask',
+    'mask-image',
+    '-webkit-mask',
+    '-webkit-mask-image',
+  ]
+  if (clips.map(get).some((clip) => clip !== '' && !/^(?:auto|none|inherit|initial)/.test(clip)))
+    return 'clipped'
   if (isZeroSize(get)) return 'zero-size'
   return undefined
+}
+
+function isFaded(get: (name: string) => string): boolean {
+  const opacity = shareOf(get('opacity'))
+  if (opacity !== undefined && opacity <= OPACITY_MIN) return true
+  const filters = `${get('filter')} ${get('-webkit-filter')}`
+  const filter = /opacity\(\s*([\d.]{1,10}%?)/.exec(filters)?.[1]
+  if (filter !== undefined && (shareOf(filter) ?? 0) <= OPACITY_MIN) return true
+  if (/alpha\(\s*opacity\s*=\s*(?:0|[0-9])\)/.test(filters)) return true
+  if (/\b(?:blur|brightness|contrast|invert)\(/.test(filters)) return true
+  return !/^(?:normal|inherit|initial|unset)?$/.test(get('mix-blend-mode'))
 }
 
 function isOffScreen(get: (name: string) => string): boolean {
@@ -224,11 +250,24 @@ export function isTiny(px: number): boolean {
 }
 
 function backgroundOf(style: Map<string, string>): Colour | undefined {
+  const drawn = gradientOf(`${style.get('background-image') ?? ''} ${style.get('background') ?? ''}`)
+  if (drawn) return drawn
   const own = colourOf(style.get('background-color') ?? '')
   if (own && own !== 'unknown') return own
   const shorthand = style.get('background') ?? ''
   for (const word of shorthand.split(/\s+(?![^(]*\))/, 8)) {
     const colour = colourOf(word)
+    if (colour && colour !== 'unknown') return colour
+  }
+  return undefined
+}
+
+/** Its first colour: text that can be read on one end of it is seen. */
+function gradientOf(value: string): Colour | undefined {
+  const at = value.indexOf('gradient(')
+  if (at < 0) return undefined
+  for (const [word] of value.slice(at + 9).matchAll(/#?[a-z0-9]{3,30}(?:\([^()]{1,80}\))?/g)) {
+    const colour = /^(?:\d|to$)/.test(word) ? undefined : colourOf(word)
     if (colour && colour !== 'unknown') return colour
   }
   return undefined

@@ -76,6 +76,24 @@ describe('text that a person does not see is not read', () => {
     ['an indent', '<p style="text-indent:-200vw">HID</p>', 'off-screen'],
     ['a transform', '<p style="transform: translateX(-9999px)">HID</p>', 'off-screen'],
     ['letters on each other', '<p style="letter-spacing:-1em">HID</p>', 'off-screen'],
+    ['shares of opacity', '<div style="opacity:.3"><p style="opacity:.3">HID</p></div>', 'opacity'],
+    ['a filter that blurs', '<p style="filter:blur(40px)">HID</p>', 'opacity'],
+    ['a filter that bleaches', '<p style="-webkit-filter:brightness(99)">HID</p>', 'opacity'],
+    ['a way of mixing colours', '<p style="mix-blend-mode:screen">HID</p>', 'opacity'],
+    ['a value that nobody can tell', '<p style="display:var(--x)">HID</p>', 'display-none'],
+    ['zoom', '<p style="zoom:0.01">HID</p>', 'tiny-font'],
+    ['the mask of a program', '<p style="-webkit-mask-image:url(x)">HID</p>', 'clipped'],
+    [
+      'the colours of a gradient',
+      '<p style="background:linear-gradient(90deg,#000 0%,#010101)">HID</p>',
+      'same-colour',
+    ],
+    [
+      'an image of the text’s own colour',
+      '<p style="background-image:linear-gradient(black,black)">HID</p>',
+      'same-colour',
+    ],
+    ['its own colour below it', '<p style="background:currentColor">HID</p>', 'same-colour'],
     ['clip', '<p style="clip:rect(1px,1px,1px,1px)">HID</p>', 'clipped'],
     ['no size', '<p style="height:0;overflow:hidden">HID</p>', 'zero-size'],
     ['lines without height', '<p style="line-height:0;overflow:hidden">HID</p>', 'zero-size'],
@@ -111,6 +129,34 @@ describe('text that a person does not see is not read', () => {
       `<style>.y{display:none}</style><p class="${'x '.repeat(99)}y">HID</p>`,
       'attribute',
     ],
+    [
+      'a rule below all that there is',
+      '<style>html body .k{display:none}</style><p class=k>HID</p>',
+      'display-none',
+    ],
+    [
+      'a rule for all over which no pointer is',
+      '<style>.k:not(:hover){display:none}</style><p class=k>HID</p>',
+      'display-none',
+    ],
+    ['a list of names', '<style>b:is(.k,.l){display:none}</style><b class=k>HID</b>', 'display-none'],
+    [
+      'a rule within a rule',
+      '<style>.a{color:red;& .k{display:none}}</style><div class=a><p class=k>HID</p></div>',
+      'display-none',
+    ],
+    [
+      'a rule after one that has another inside',
+      '<style>.a{.b{color:red}color:red}.k{display:none}</style><p class=k>HID</p>',
+      'display-none',
+    ],
+    [
+      'a condition within a rule',
+      '<style>.k{@media screen{display:none}}</style><p class=k>HID</p>',
+      'display-none',
+    ],
+    ['a rule for a part', '<style>@scope(.a){.k{display:none}}</style><p class=k>HID</p>', 'display-none'],
+    ['a closed popover', '<div popover>HID</div>', 'attribute'],
     ['the attribute hidden', '<div hidden=""><p>HID</p></div>', 'attribute'],
     ['aria-hidden', '<p aria-hidden=TRUE>HID</p>', 'attribute'],
     ['a closed dialog', '<dialog>HID</dialog>', 'attribute'],
@@ -128,7 +174,8 @@ describe('text that a person does not see is not read', () => {
 
   test('in comments, scripts, titles and templates, which is no attempt to hide something', () => {
     const { text, hidden: codes } = htmlText(
-      '<head><title>HID</title></head><!-- HID --><script>HID</script><template>HID</template>Seen.',
+      '<head><title>HID</title></head><!-- HID --><script>HID</script><template>HID</template><meter>HID</meter>' +
+        '<progress>HID</progress><ruby><rp>HID</rp></ruby>Seen.',
     )
     assert.deepEqual([text, codes], ['Seen.', []])
   })
@@ -167,6 +214,16 @@ describe('text that a person sees is read', () => {
     assert.equal(htmlText(`<style>${rules}${dark}</style><p class=a>Seen.</p>`).text, 'Seen.')
   })
 
+  test('on a gradient that it can be read on, and within shares of opacity that leave enough of it', () => {
+    const html =
+      '<div style="background:linear-gradient(#036,#047);opacity:.9"><b style="color:#fff;opacity:.8">Seen.</b></div>'
+    assert.equal(htmlText(html).text, 'Seen.')
+  })
+  test('beside rules within rules that are about something else', () => {
+    const html =
+      '<style>.a{.b{display:none}.c{color:red}}@font-face{src:url(x)}</style><p class="a c">Seen.</p>'
+    assert.equal(htmlText(html).text, 'Seen.')
+  })
   test('where only print or the pointer hides it', () => {
     const html = '<style>@media print{.a{display:none}} .a:hover{display:none}</style><p class=a>Seen.</p>'
     assert.equal(htmlText(html).text, 'Seen.')

@@ -91,6 +91,19 @@ function RouteTester({ accounts }: { accounts: readonly string[] }) {
             />
           )}
         </Field>
+        <Field
+          label="Further headers"
+          hint="One in each line, such as X-Ticket: 7 or X-Original-From: bob@example.com"
+        >
+          {(control) => (
+            <textarea
+              {...control}
+              rows={2}
+              value={mail.headers}
+              onInput={(event) => setMail({ ...mail, headers: event.currentTarget.value })}
+            />
+          )}
+        </Field>
         <div class="row">
           <Button type="submit" busy={ask.busy} disabled={mail.from === ''}>
             Try

@@ -1,5 +1,5 @@
 /** One run of an agent, step by step: what it asked for, whether that was allowed, and what came back. */
-import { useParams } from 'wouter-preact'
+import { Link, useParams } from 'wouter-preact'
 import { Badge } from '../../../../../web/src/components/badge.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { Loaded, Skeleton } from '../../../../../web/src/components/notes.tsx'
@@ -8,7 +8,7 @@ import { Time } from '../../../../../web/src/components/values.tsx'
 import { pathPart } from '../../../../../web/src/links.ts'
 import type { StepView } from '../../api/schemas.ts'
 import { RUN_STATES } from '../agents.tsx'
-import { assistLink, useRun } from '../queries.ts'
+import { assistLink, threadLink, useRun } from '../queries.ts'
 import '../styles/assist.css'
 
 export function RunPage() {
@@ -35,7 +35,8 @@ export function RunPage() {
               }
             >
               <p class="muted small">
-                Begun <Time at={one.startedAtMs} /> by the rule {one.rule || '(none)'}
+                Begun <Time at={one.startedAtMs} /> by the rule {one.rule || '(none)'} ·{' '}
+                <Link href={threadLink(one)}>Its conversation</Link>
               </p>
               <p class="assist-text">{one.text}</p>
             </Card>

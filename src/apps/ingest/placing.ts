@@ -110,8 +110,10 @@ export async function preparePlacing(
   /** It was taken away, and somebody has put the same there again. */
   const isBack = (found: Found): boolean => {
     const one = known.get(found.id)
-    // One that was pruned is known by its records, and was not taken away: see store/shards.ts.
-    if (!one && inIndex.has(found.id)) return after.do !== 'keep'
+    // One that was pruned is known by its records, and was not taken away: see store/shards.ts. Where it was pruned behind
+    // our look, it has a row by now, and no job.
+    const isPruned = !one || (one.code === 'known' && one.disposed === null)
+    if (isPruned && inIndex.has(found.id)) return after.do !== 'keep'
     if (one?.state !== 'stored' || !isTakenAway(after, one.disposed)) return false
     return found.isCurrent || isLater(found, { sequencer: one.sequencer ?? null })
   }

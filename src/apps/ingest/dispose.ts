@@ -16,6 +16,7 @@ import { createHash } from 'node:crypto'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-store.ts'
 import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
 import type { IngestKinds, ShardPayload } from './kinds.ts'
 import { hostOf, keptOn, openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
@@ -25,7 +26,7 @@ import { disposeJob } from './placing.ts'
 import { versionOf } from './plan.ts'
 import { objectLocks } from './store/locks.ts'
 import type { ShardRow } from './store/rows.ts'
-import { DISPOSED, type Disposed, noteDisposed } from './store/shards.ts'
+import { DISPOSED, type Disposed, noteDisposed, refuseUndisposed } from './store/shards.ts'
 
 /** So long must a file have been as it is before it is taken from where it was written. */
 export const QUIET_MS = 10 * 60_000
@@ -36,10 +37,12 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
   const { pipeline, shard, uri } = job.payload
   const { config } = await kinds.pipelines.get(pipeline)
   const row = await kinds.tables.shard(pipeline, shard)
-  if (config.after.do === 'keep' || !row) return { skip: 'it is kept', code: 'kept' }
+  if (config.after.do === 'keep') return { skip: 'it is kept', code: 'kept' }
+  const effects = (tx: Tx): Promise<void> => refuseUndisposed(tx, { pipeline, id: shard, uri })
+  if (!row) return { skip: 'nothing is known of it any more', code: 'unknown-shard', effects }
   if (uri.startsWith('message:')) return { skip: 'a message carried it', code: 'message' }
   return pastObstacles(kinds, job, row, async () => {
-    if (await isDone(kinds, job, row)) return { skip: 'it was done before', code: 'done' }
+    if (await isDone(kinds, job, row)) return { skip: 'it was done before', code: 'done', effects }
     return disposeOf(kinds, job, { row, config })
   })
 }

@@ -459,6 +459,18 @@ export async function refuseOpen(
   if (open) throw lostShard({ uri })
 }
 
+/** In the transaction in which there turns out to be nothing to dispose of, for the same reason: it may be stored anew. */
+export async function refuseUndisposed(
+  tx: Tx,
+  { pipeline, id, uri }: Pick<ShardRow, 'pipeline' | 'id' | 'uri'>,
+): Promise<void> {
+  const undone = await tx.get(
+    `SELECT 1 AS n FROM ingest_shards WHERE pipeline = ? AND id = ? AND state = 'stored' AND disposed IS NULL`,
+    [pipeline, id],
+  )
+  if (undone) throw lostShard({ uri })
+}
+
 /** In the transaction in which a sweep ends, for the same reason. */
 export async function refuseReplaced(tx: Tx, pipeline: string): Promise<void> {
   const left = await tx.get(

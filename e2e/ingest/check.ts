@@ -1,4 +1,5 @@
 /** What must be true at the end of a history, by what the simulator holds. */
+import { compareSequencers } from '../../src/apps/ingest/envelope.ts'
 import { SERVICE, shardRange, streamOf } from '../../src/apps/ingest/pipeline.ts'
 import { isBalanced, pipelineStatus } from '../../src/apps/ingest/status.ts'
 import type { ShardRow } from '../../src/apps/ingest/store/rows.ts'
@@ -7,6 +8,8 @@ import type { KnownVersion } from './objects.ts'
 import { JUNK, type OracleWorld, OVERWRITES, PIPELINES, type PipelineName, queueOf } from './world.ts'
 
 const PAGE = 1_000
+/** Between the last look at an object and its removal. */
+const REMOVAL_MS_MAX = 2_000
 
 export async function differences(world: OracleWorld, life: Life): Promise<string[]> {
   await world.allLooked()
@@ -168,7 +171,7 @@ type Asked = {
   shard: string
   version: KnownVersion
   latest: Set<string>
-  announced: Set<string>
+  announced: ReadonlyMap<string, string>
   rows: Found['shards']
 }
 
@@ -177,9 +180,10 @@ function wantedOf(
   world: OracleWorld,
   { shard, version, latest, announced, rows }: Asked,
 ): 'all' | 'none' | 'bad' | 'either' {
-  if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
   const pipeline = version.pipeline as PipelineName
   const now = world.latest(pipeline).find(({ uri }) => uri === version.uri)
+  if (now && isOvertaken(world, { now, announced, rows })) return 'either'
+  if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
   // Only what is current is listed, and only versions that are kept can be read later.
   const isReadable = announced.has(shard) && world.isVersioned && !version.isBroken
   if (OVERWRITES[pipeline] === 'append') return isReadable ? 'all' : 'either'
@@ -189,11 +193,32 @@ function wantedOf(
   return isReadable && world.isTakenAway(version) && !isListed ? 'all' : 'either'
 }
 
+/**
+ * It was put there again, of which nobody was told, and taken away by us, before anybody was told of another version whose
+ * sequencer is later than all that were told of this one. Whether that came after it, and was taken away by somebody else,
+ * nobody but the store can know.
+ */
+function isOvertaken(
+  world: OracleWorld,
+  { now, announced, rows }: Pick<Asked, 'announced' | 'rows'> & { now: KnownVersion },
+): boolean {
+  const removedAtMs = world.removedAtMs(now)
+  if (removedAtMs === undefined || OVERWRITES[now.pipeline as PipelineName] === 'append') return false
+  return [...rows.values()].some(({ id, uri, sequencer, announced_at, created_at }) => {
+    if (uri !== now.uri || id === now.shard || sequencer === null) return false
+    const toldAtMs = Math.max(announced_at ?? 0, created_at)
+    if (toldAtMs < removedAtMs - REMOVAL_MS_MAX) return false
+    return compareSequencers(announced.get(now.shard) ?? '', sequencer) < 0
+  })
+}
+
 function stateOf({ shards }: Found, shard: string): string {
   const row = shards.get(shard)
   if (!row) return 'unknown'
   const { state, code, records, published, token, takeovers, sequencer } = row
-  return JSON.stringify({ state, code, records, published, token, takeovers, sequencer })
+  const { disposed, created_at, announced_at, listed_at, settled_at, shown_at } = row
+  const when = { created_at, announced_at, listed_at, settled_at, shown_at }
+  return JSON.stringify({ state, code, records, published, token, takeovers, sequencer, disposed, ...when })
 }
 
 function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string[] {
@@ -213,13 +238,14 @@ function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string
 }
 
 /** What was taken away is where it is said to be, byte for byte; what could not be stored is where it was. */
-async function checkPlaces(world: OracleWorld, { pipeline, shards }: Found): Promise<string[]> {
+async function checkPlaces(world: OracleWorld, found: Found): Promise<string[]> {
+  const { pipeline, shards } = found
   const wrong: string[] = []
   if (world.after === 'keep') return wrong
   const there = new Set(world.current(pipeline).map(({ shard }) => shard))
   for (const version of world.latest(pipeline)) {
     const tell = (what: string): void => {
-      wrong.push(`${pipeline}: ${version.uri} ${version.shard} ${what} (${row?.disposed})`)
+      wrong.push(`${pipeline}: ${version.uri} ${version.shard} ${what} (${stateOf(found, version.shard)})`)
     }
     const { shard, isBroken, bytes } = version
     const row = shards.get(shard)

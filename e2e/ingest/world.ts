@@ -304,6 +304,12 @@ export class OracleWorld {
   }
 
   #remove: (bucket: string, key: string) => unknown = () => undefined
+  /** By pipeline and shard: when whoever ingests removed it last. */
+  readonly #removedAtMs = new Map<string, number>()
+
+  removedAtMs({ pipeline, shard }: KnownVersion): number | undefined {
+    return this.#removedAtMs.get(`${pipeline}/${shard}`)
+  }
 
   async #checkRemoval(pipeline: PipelineName, key: string, etag: string): Promise<void> {
     this.removals += 1
@@ -314,6 +320,7 @@ export class OracleWorld {
     }
     const version = this.known.get(`${pipeline}/${shard}`)
     if (!version) return tell('and nobody had put it there')
+    this.#removedAtMs.set(`${pipeline}/${shard}`, this.clock.now())
     if (!this.#hasCopy(pipeline, version)) tell(`by --after ${this.after} without a copy`)
     if (!(await this.#settled(pipeline, shard, nowMs)).some(({ state }) => state === 'stored'))
       tell('before it was stored')
@@ -420,14 +427,19 @@ export class OracleWorld {
     })
   }
 
-  /** Shards of which the pipeline was told since it was made. */
-  announced(pipeline: PipelineName): Set<string> {
-    const shards = new Set<string>()
+  /** Shards of which the pipeline was told since it was made, each with the last sequencer that was told of it. */
+  announced(pipeline: PipelineName): Map<string, string> {
+    const shards = new Map<string, string>()
     for (const { id, body } of this.sim.sqs.queue(queueOf(pipeline)).messages) {
       if (this.#forgotten.has(id)) continue
       const envelope = parseEnvelope({ body: Buffer.from(body), attributes: {} })
       if (envelope.kind !== 'objects') continue
-      for (const { uri, version } of envelope.objects) shards.add(shardId(uri, version?.id ?? ''))
+      for (const { uri, version } of envelope.objects) {
+        const shard = shardId(uri, version?.id ?? '')
+        const before = shards.get(shard) ?? ''
+        const told = version?.sequencer ?? ''
+        shards.set(shard, compareSequencers(before, told) > 0 ? before : told)
+      }
     }
     return shards
   }

@@ -4,7 +4,7 @@ import { SERVICE, shardRange, streamOf } from '../../src/apps/ingest/pipeline.ts
 import { isBalanced, pipelineStatus } from '../../src/apps/ingest/status.ts'
 import type { ShardRow } from '../../src/apps/ingest/store/rows.ts'
 import type { Life } from './life.ts'
-import type { KnownVersion } from './objects.ts'
+import { type KnownVersion, RECORDS_MAX } from './objects.ts'
 import { JUNK, type OracleWorld, OVERWRITES, PIPELINES, type PipelineName, queueOf } from './world.ts'
 
 const PAGE = 1_000
@@ -13,11 +13,11 @@ const REMOVAL_MS_MAX = 2_000
 
 export async function differences(world: OracleWorld, life: Life): Promise<string[]> {
   await world.allLooked()
-  const wrong = [...world.early]
+  const wrong = [...world.early, ...(await world.publishedStolen())]
   for (const pipeline of PIPELINES) {
     const found = await readPipeline(world, life, pipeline)
     wrong.push(...checkRecords(world, found), ...checkQuarantine(found))
-    wrong.push(...(await checkPlaces(world, found)))
+    wrong.push(...(await checkSearch(world, life, found)), ...(await checkPlaces(world, found)))
     wrong.push(...(await checkBooks(world, found)), ...checkQueue(world, pipeline))
   }
   return wrong
@@ -72,6 +72,33 @@ async function places(
     if (refs.length < PAGE) return grouped(all)
     after = refs.at(-1)!
   }
+}
+
+/** By a word of its records, as people ask: what a reader may find is found, each record once, and by nobody else. */
+async function checkSearch(world: OracleWorld, { search }: Life, found: Found): Promise<string[]> {
+  const wrong: string[] = []
+  const ask = { sort: 'newest', copies: 'apart', limit: RECORDS_MAX + 1, mode: 'words' } as const
+  for (const [shard, { word, uri }] of found.known) {
+    for (const reader of PIPELINES) {
+      const { hits } = await search.search({
+        ...ask,
+        text: word,
+        reader: { principals: [streamOf(reader)] },
+        nowMs: world.clock.now(),
+        signal: new AbortController().signal,
+      })
+      const places = hits.flatMap(({ ref }) => {
+        const [, of, at] = ref.split('/')
+        return of === shard ? [Number(at)] : []
+      })
+      const wanted = reader === found.pipeline ? (found.seen.get(shard) ?? NONE) : NONE
+      if (places.length !== wanted.size || !same(new Set(places), wanted))
+        wrong.push(
+          `${found.pipeline}: ${uri} ${shard} is found by ${reader} as ${list(places)}, not ${list(wanted)}`,
+        )
+    }
+  }
+  return wrong
 }
 
 function grouped(all: readonly { shard: string; at: number }[]): Map<string, Set<number>> {
@@ -266,7 +293,7 @@ async function checkPlaces(world: OracleWorld, found: Found): Promise<string[]> 
   return wrong
 }
 
-async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found): Promise<string[]> {
+async function checkBooks(world: OracleWorld, { pipeline, seen, kept, shards }: Found): Promise<string[]> {
   const wrong: string[] = []
   const status = await pipelineStatus(world.tables, pipeline)
   const { listing, objects } = status
@@ -276,6 +303,9 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found)
   if (!isBalanced(status))
     wrong.push(`${pipeline}: ${listing?.shown} were shown, and ${listing?.total} counted`)
   if (objects.onTheirWay !== 0) wrong.push(`${pipeline}: ${objects.onTheirWay} are on their way at the end`)
+  const inIndex = [...kept.values()].reduce((sum, { size }) => sum + size, 0)
+  if (status.records !== inIndex)
+    wrong.push(`${pipeline}: ${status.records} records are said to be there, and ${inIndex} are`)
   const row = (await world.tables.pipeline(pipeline))!
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced
   if (objects.total !== shards.size + pruned)

@@ -1,20 +1,23 @@
 /** What must be true at the end of a history, by what the simulator holds. */
+import { compareSequencers } from '../../src/apps/ingest/envelope.ts'
 import { SERVICE, shardRange, streamOf } from '../../src/apps/ingest/pipeline.ts'
 import { isBalanced, pipelineStatus } from '../../src/apps/ingest/status.ts'
 import type { ShardRow } from '../../src/apps/ingest/store/rows.ts'
 import type { Life } from './life.ts'
-import type { KnownVersion } from './objects.ts'
+import { type KnownVersion, RECORDS_MAX } from './objects.ts'
 import { JUNK, type OracleWorld, OVERWRITES, PIPELINES, type PipelineName, queueOf } from './world.ts'
 
 const PAGE = 1_000
+/** Between the last look at an object and its removal. */
+const REMOVAL_MS_MAX = 2_000
 
 export async function differences(world: OracleWorld, life: Life): Promise<string[]> {
   await world.allLooked()
-  const wrong = [...world.early]
+  const wrong = [...world.early, ...(await world.publishedStolen())]
   for (const pipeline of PIPELINES) {
     const found = await readPipeline(world, life, pipeline)
     wrong.push(...checkRecords(world, found), ...checkQuarantine(found))
-    wrong.push(...(await checkPlaces(world, found)))
+    wrong.push(...(await checkSearch(world, life, found)), ...(await checkPlaces(world, found)))
     wrong.push(...(await checkBooks(world, found)), ...checkQueue(world, pipeline))
   }
   return wrong
@@ -69,6 +72,33 @@ async function places(
     if (refs.length < PAGE) return grouped(all)
     after = refs.at(-1)!
   }
+}
+
+/** By a word of its records, as people ask: what a reader may find is found, each record once, and by nobody else. */
+async function checkSearch(world: OracleWorld, { search }: Life, found: Found): Promise<string[]> {
+  const wrong: string[] = []
+  const ask = { sort: 'newest', copies: 'apart', limit: RECORDS_MAX + 1, mode: 'words' } as const
+  for (const [shard, { word, uri }] of found.known) {
+    for (const reader of PIPELINES) {
+      const { hits } = await search.search({
+        ...ask,
+        text: word,
+        reader: { principals: [streamOf(reader)] },
+        nowMs: world.clock.now(),
+        signal: new AbortController().signal,
+      })
+      const places = hits.flatMap(({ ref }) => {
+        const [, of, at] = ref.split('/')
+        return of === shard ? [Number(at)] : []
+      })
+      const wanted = reader === found.pipeline ? (found.seen.get(shard) ?? NONE) : NONE
+      if (places.length !== wanted.size || !same(new Set(places), wanted))
+        wrong.push(
+          `${found.pipeline}: ${uri} ${shard} is found by ${reader} as ${list(places)}, not ${list(wanted)}`,
+        )
+    }
+  }
+  return wrong
 }
 
 function grouped(all: readonly { shard: string; at: number }[]): Map<string, Set<number>> {
@@ -168,7 +198,7 @@ type Asked = {
   shard: string
   version: KnownVersion
   latest: Set<string>
-  announced: Set<string>
+  announced: ReadonlyMap<string, string>
   rows: Found['shards']
 }
 
@@ -177,9 +207,10 @@ function wantedOf(
   world: OracleWorld,
   { shard, version, latest, announced, rows }: Asked,
 ): 'all' | 'none' | 'bad' | 'either' {
-  if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
   const pipeline = version.pipeline as PipelineName
   const now = world.latest(pipeline).find(({ uri }) => uri === version.uri)
+  if (now && isOvertaken(world, { now, announced, rows })) return 'either'
+  if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
   // Only what is current is listed, and only versions that are kept can be read later.
   const isReadable = announced.has(shard) && world.isVersioned && !version.isBroken
   if (OVERWRITES[pipeline] === 'append') return isReadable ? 'all' : 'either'
@@ -189,11 +220,32 @@ function wantedOf(
   return isReadable && world.isTakenAway(version) && !isListed ? 'all' : 'either'
 }
 
+/**
+ * It was put there again, of which nobody was told, and taken away by us, before anybody was told of another version whose
+ * sequencer is later than all that were told of this one. Whether that came after it, and was taken away by somebody else,
+ * nobody but the store can know.
+ */
+function isOvertaken(
+  world: OracleWorld,
+  { now, announced, rows }: Pick<Asked, 'announced' | 'rows'> & { now: KnownVersion },
+): boolean {
+  const removedAtMs = world.removedAtMs(now)
+  if (removedAtMs === undefined || OVERWRITES[now.pipeline as PipelineName] === 'append') return false
+  return [...rows.values()].some(({ id, uri, sequencer, announced_at, created_at }) => {
+    if (uri !== now.uri || id === now.shard || sequencer === null) return false
+    const toldAtMs = Math.max(announced_at ?? 0, created_at)
+    if (toldAtMs < removedAtMs - REMOVAL_MS_MAX) return false
+    return compareSequencers(announced.get(now.shard) ?? '', sequencer) < 0
+  })
+}
+
 function stateOf({ shards }: Found, shard: string): string {
   const row = shards.get(shard)
   if (!row) return 'unknown'
   const { state, code, records, published, token, takeovers, sequencer } = row
-  return JSON.stringify({ state, code, records, published, token, takeovers, sequencer })
+  const { disposed, created_at, announced_at, listed_at, settled_at, shown_at } = row
+  const when = { created_at, announced_at, listed_at, settled_at, shown_at }
+  return JSON.stringify({ state, code, records, published, token, takeovers, sequencer, disposed, ...when })
 }
 
 function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string[] {
@@ -213,13 +265,14 @@ function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string
 }
 
 /** What was taken away is where it is said to be, byte for byte; what could not be stored is where it was. */
-async function checkPlaces(world: OracleWorld, { pipeline, shards }: Found): Promise<string[]> {
+async function checkPlaces(world: OracleWorld, found: Found): Promise<string[]> {
+  const { pipeline, shards } = found
   const wrong: string[] = []
   if (world.after === 'keep') return wrong
   const there = new Set(world.current(pipeline).map(({ shard }) => shard))
   for (const version of world.latest(pipeline)) {
     const tell = (what: string): void => {
-      wrong.push(`${pipeline}: ${version.uri} ${version.shard} ${what} (${row?.disposed})`)
+      wrong.push(`${pipeline}: ${version.uri} ${version.shard} ${what} (${stateOf(found, version.shard)})`)
     }
     const { shard, isBroken, bytes } = version
     const row = shards.get(shard)
@@ -240,7 +293,7 @@ async function checkPlaces(world: OracleWorld, { pipeline, shards }: Found): Pro
   return wrong
 }
 
-async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found): Promise<string[]> {
+async function checkBooks(world: OracleWorld, { pipeline, seen, kept, shards }: Found): Promise<string[]> {
   const wrong: string[] = []
   const status = await pipelineStatus(world.tables, pipeline)
   const { listing, objects } = status
@@ -250,6 +303,9 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found)
   if (!isBalanced(status))
     wrong.push(`${pipeline}: ${listing?.shown} were shown, and ${listing?.total} counted`)
   if (objects.onTheirWay !== 0) wrong.push(`${pipeline}: ${objects.onTheirWay} are on their way at the end`)
+  const inIndex = [...kept.values()].reduce((sum, { size }) => sum + size, 0)
+  if (status.records !== inIndex)
+    wrong.push(`${pipeline}: ${status.records} records are said to be there, and ${inIndex} are`)
   const row = (await world.tables.pipeline(pipeline))!
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced
   if (objects.total !== shards.size + pruned)

@@ -5,6 +5,8 @@ import type { Random } from '../../src/base/random.ts'
 
 export type MadeObject = {
   key: string
+  /** In each of its records, and in no other. */
+  word: string
   bytes: Buffer
   /** Of records that can be read, by their place. */
   titles: ReadonlyMap<number, string>
@@ -18,12 +20,14 @@ export type MadeObject = {
   readable: number
 }
 
-const RECORDS_MAX = 40
+export const RECORDS_MAX = 40
 const BAD_SHARE = 0.08
 const BROKEN_SHARE = 0.12
 const LONG_SHARE = 0.05
 /** Of one record, before and at the end. */
 export const LONG_BYTES = 1_500
+
+const wordOf = (n: number): string => `version${String(n).padStart(6, '0')}`
 
 /** One version of the object under this key; `n` makes it another than all others. */
 export function makeObject(random: Random, key: string, n: number): MadeObject {
@@ -37,7 +41,7 @@ export function makeObject(random: Random, key: string, n: number): MadeObject {
       bad.add(at)
       lines.push(`{"m": this is no JSON ${n} ${at}`)
     } else {
-      const title = `${key} version ${n} record ${at}`
+      const title = `${key} ${wordOf(n)} record ${at}`
       titles.set(at, title)
       const isLong = random() < LONG_SHARE
       if (isLong) long.add(at)
@@ -47,7 +51,7 @@ export function makeObject(random: Random, key: string, n: number): MadeObject {
     }
   }
   const text = lines.map((line) => `${line}\n`).join('')
-  const made = { key, titles, bad, long }
+  const made = { key, word: wordOf(n), titles, bad, long }
   if (!key.endsWith('.gz')) return { ...made, bytes: Buffer.from(text), isBroken: false, readable: count }
   const whole = gzipSync(text)
   const isBroken = count > 3 && random() < BROKEN_SHARE

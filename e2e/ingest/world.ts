@@ -69,7 +69,8 @@ const pipelineOf = (bucket: string): PipelineName => PIPELINES.find((name) => bu
 async function watchSettled(tx: Tx): Promise<void> {
   const isSqlite = tx.dialect === 'sqlite'
   await tx.run(
-    `CREATE TABLE oracle_settled (pipeline TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, sequencer TEXT,
+    `CREATE TABLE oracle_settled (n ${isSqlite ? 'INTEGER PRIMARY KEY' : 'BIGINT GENERATED ALWAYS AS IDENTITY'},
+       pipeline TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, sequencer TEXT,
        at ${isSqlite ? 'INTEGER' : 'BIGINT'} NOT NULL)`,
   )
   await tx.run(`CREATE INDEX oracle_settled_id ON oracle_settled(pipeline, id)`)
@@ -78,7 +79,15 @@ async function watchSettled(tx: Tx): Promise<void> {
     : `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
   const note = `INSERT INTO oracle_settled(pipeline, id, state, sequencer, at)
     VALUES (NEW.pipeline, NEW.id, NEW.state, NEW.sequencer, ${nowMs});`
+  // Whoever had the shard has lost it: nothing but a takeover may change what is published of it.
+  const isStolen = `OLD.token = '${THIEF}' AND NEW.token = OLD.token
+    AND (NEW.records <> OLD.records OR (NEW.state = 'stored' AND OLD.state = 'open'))`
+  await tx.run(`CREATE TABLE oracle_stolen (pipeline TEXT NOT NULL, id TEXT NOT NULL)`)
+  const noteStolen = `INSERT INTO oracle_stolen(pipeline, id) VALUES (NEW.pipeline, NEW.id);`
   if (isSqlite) {
+    await tx.run(
+      `CREATE TRIGGER oracle_stolen AFTER UPDATE ON ingest_shards WHEN ${isStolen} BEGIN ${noteStolen} END`,
+    )
     for (const when of ['INSERT', 'UPDATE OF state, sequencer'])
       await tx.run(`CREATE TRIGGER oracle_${when.slice(0, 6)} AFTER ${when} ON ingest_shards
         WHEN NEW.state <> 'open' BEGIN ${note} END`)
@@ -87,10 +96,16 @@ async function watchSettled(tx: Tx): Promise<void> {
   await tx.run(
     `CREATE FUNCTION oracle_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${note} RETURN NEW; END $$`,
   )
+  await tx.run(
+    `CREATE FUNCTION oracle_note_stolen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${noteStolen} RETURN NEW; END $$`,
+  )
+  await tx.run(`CREATE TRIGGER oracle_stolen AFTER UPDATE ON ingest_shards FOR EACH ROW
+    WHEN (${isStolen}) EXECUTE FUNCTION oracle_note_stolen()`)
   await tx.run(`CREATE TRIGGER oracle_settled AFTER INSERT OR UPDATE OF state, sequencer ON ingest_shards FOR EACH ROW
     WHEN (NEW.state <> 'open') EXECUTE FUNCTION oracle_note()`)
 }
 
+const THIEF = 'thief'
 const COMMITTED_AT = `floor(extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)`
 
 /** Only a PostgreSQL that was told so keeps the time of each commit. */
@@ -281,7 +296,8 @@ export class OracleWorld {
   ): Promise<{ state: string; sequencer: string | null }[]> {
     return this.ledger.driver.read((tx) =>
       tx.all<{ state: string; sequencer: string | null }>(
-        `SELECT state, sequencer FROM oracle_settled WHERE pipeline = ? AND id = ? AND ${this.#settledAt} <= ?`,
+        `SELECT state, sequencer FROM oracle_settled WHERE pipeline = ? AND id = ? AND ${this.#settledAt} <= ?
+         ORDER BY n`,
         [pipeline, shard, nowMs],
       ),
     )
@@ -304,6 +320,12 @@ export class OracleWorld {
   }
 
   #remove: (bucket: string, key: string) => unknown = () => undefined
+  /** By pipeline and shard: when whoever ingests removed it last. */
+  readonly #removedAtMs = new Map<string, number>()
+
+  removedAtMs({ pipeline, shard }: KnownVersion): number | undefined {
+    return this.#removedAtMs.get(`${pipeline}/${shard}`)
+  }
 
   async #checkRemoval(pipeline: PipelineName, key: string, etag: string): Promise<void> {
     this.removals += 1
@@ -314,9 +336,10 @@ export class OracleWorld {
     }
     const version = this.known.get(`${pipeline}/${shard}`)
     if (!version) return tell('and nobody had put it there')
+    this.#removedAtMs.set(`${pipeline}/${shard}`, this.clock.now())
     if (!this.#hasCopy(pipeline, version)) tell(`by --after ${this.after} without a copy`)
-    if (!(await this.#settled(pipeline, shard, nowMs)).some(({ state }) => state === 'stored'))
-      tell('before it was stored')
+    // What was replaced since is not stored any more, until it is read again.
+    if ((await this.#settled(pipeline, shard, nowMs)).at(-1)?.state !== 'stored') tell('before it was stored')
   }
 
   /** Looked at without waiting: what is copied later is too late. */
@@ -326,15 +349,28 @@ export class OracleWorld {
     return this.copies(pipeline, version).length > 0
   }
 
-  /** At this moment a reader finds records of one version of each object, where one replaces the other. */
+  /** At this moment a reader finds records of one version of each object, where one replaces the other: never none, either. */
   async checkOneSeen(): Promise<void> {
     const pipeline = 'replaced'
+    const stored = await this.ledger.driver.read((tx) =>
+      tx.all<{ uri: string }>(
+        `SELECT DISTINCT uri FROM ingest_shards WHERE pipeline = ? AND state = 'stored' AND published > 0`,
+        [pipeline],
+      ),
+    )
     const of = { source: SERVICE, principal: streamOf(pipeline), after: '', limit: SEEN_MAX }
     const shards = new Set((await this.#search.refs(of)).map((ref) => ref.split('/')[1]!))
     const seen = [...shards].flatMap((shard) => this.known.get(`${pipeline}/${shard}`) ?? [])
     for (const [uri, versions] of Map.groupBy(seen, (one) => one.uri)) {
       if (versions.length > 1)
         this.early.push(`${uri} was seen as ${versions.map((one) => one.shard).join()}`)
+    }
+    // Of some versions nothing can be read, and they replace others as well.
+    const mayBeEmpty = (uri: string): boolean =>
+      [...this.known.values()].some((one) => one.uri === uri && one.titles.size === one.long.size)
+    for (const { uri } of stored) {
+      if (!seen.some((one) => one.uri === uri) && !mayBeEmpty(uri))
+        this.early.push(`${uri} was stored, and nothing of it was seen`)
     }
   }
 
@@ -420,14 +456,19 @@ export class OracleWorld {
     })
   }
 
-  /** Shards of which the pipeline was told since it was made. */
-  announced(pipeline: PipelineName): Set<string> {
-    const shards = new Set<string>()
+  /** Shards of which the pipeline was told since it was made, each with the last sequencer that was told of it. */
+  announced(pipeline: PipelineName): Map<string, string> {
+    const shards = new Map<string, string>()
     for (const { id, body } of this.sim.sqs.queue(queueOf(pipeline)).messages) {
       if (this.#forgotten.has(id)) continue
       const envelope = parseEnvelope({ body: Buffer.from(body), attributes: {} })
       if (envelope.kind !== 'objects') continue
-      for (const { uri, version } of envelope.objects) shards.add(shardId(uri, version?.id ?? ''))
+      for (const { uri, version } of envelope.objects) {
+        const shard = shardId(uri, version?.id ?? '')
+        const before = shards.get(shard) ?? ''
+        const told = version?.sequencer ?? ''
+        shards.set(shard, compareSequencers(before, told) > 0 ? before : told)
+      }
     }
     return shards
   }
@@ -457,10 +498,18 @@ export class OracleWorld {
   async stealTokens(): Promise<number> {
     return this.ledger.transaction((tx) =>
       tx.run(
-        `UPDATE ingest_shards SET token = 'thief', updated_at = updated_at + 1
+        `UPDATE ingest_shards SET token = '${THIEF}', updated_at = updated_at + 1
          WHERE state = 'open' AND token IS NOT NULL`,
       ),
     )
+  }
+
+  /** Of which something was published after their token was stolen, by whoever had it before. */
+  async publishedStolen(): Promise<string[]> {
+    const rows = await this.ledger.driver.read((tx) =>
+      tx.all<{ pipeline: string; id: string }>(`SELECT pipeline, id FROM oracle_stolen`),
+    )
+    return rows.map(({ pipeline, id }) => `${pipeline}: ${id} was published by one whose token was stolen`)
   }
 
   /** Open shards, and those of which a part is published. */

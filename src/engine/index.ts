@@ -7,6 +7,7 @@ export type {
   JobRow,
   Lane,
   NewSegment,
+  RowLocks,
   SegmentRow,
   StreamRow,
   Tx,

@@ -1,5 +1,5 @@
 /** From what apps ask for to rows: kinds, payloads and stream names checked, sizes routed to lanes. */
-import type { ClaimedJob, NewJob, NewSegment, SegmentCount, Tx, Work } from '../ledger/contract.ts'
+import type { ClaimedJob, NewJob, NewSegment, RowLocks, SegmentCount, Tx, Work } from '../ledger/contract.ts'
 import { checkFields, checkSegmentFields, type Fields } from './fields.ts'
 import type { JobRequest } from './job-kind.ts'
 import { checkRequests, toNewJob } from './kinds.ts'
@@ -8,6 +8,9 @@ import type { Streams } from './streams.ts'
 /** Work from outside any job: all of it is written, or nothing. */
 export type EngineWork = {
   effects?: (tx: Tx) => void | Promise<void>
+  locks?: RowLocks
+  /** See Work. */
+  turn?: string
   segments?: readonly NewSegment[]
   counts?: readonly SegmentCount[]
   cursors?: readonly { streamId: number; value: string }[]
@@ -18,6 +21,8 @@ export type EngineWork = {
 
 const WORK_FIELDS: Fields<EngineWork> = {
   effects: true,
+  locks: true,
+  turn: true,
   segments: true,
   counts: true,
   cursors: true,
@@ -55,6 +60,8 @@ export class Intake {
     const toJob = (job: JobRequest): NewJob => toNewJob(job, idOf(job.options.stream), this.#bulkBytes)
     return {
       effects: work.effects,
+      locks: work.locks,
+      turn: work.turn,
       segments: work.segments,
       counts: work.counts,
       cursors: work.cursors,

@@ -14,6 +14,7 @@ import type {
   NewSegment,
   OnDepFailure,
   OnKeyTaken,
+  RowLocks,
   SegmentCount,
   SettleResult,
 } from '../ledger/contract.ts'
@@ -80,6 +81,8 @@ export type JobRequest = { kind: AnyJobKind; payload: unknown; options: EnqueueO
 export type Outcome = {
   /** SQL in the commit's transaction. It may run more than once before it commits: touch nothing else. */
   effects?: Effects
+  /** Rows that the effects change and those of others too: locked before any effects of the commit run. */
+  locks?: RowLocks
   jobs?: readonly JobRequest[]
   /** Runs when all of `jobs` have settled. */
   followUp?: JobRequest

@@ -10,6 +10,7 @@ import { jsonText, payloadText } from './stored-json.ts'
 
 const OUTCOME_FIELDS: Fields<Outcome> = {
   effects: true,
+  locks: true,
   jobs: true,
   followUp: true,
   segments: true,
@@ -153,6 +154,7 @@ function toWork(ctx: OutcomeContext, o: Outcome): Work | undefined {
   const counts = [...(o.counts ?? []), ...ownCounts(ctx, o)]
   const work: Work = {
     effects: o.effects,
+    locks: o.locks,
     segments: o.segments,
     splits: o.split && job.segmentId !== null ? [{ segmentId: job.segmentId, ...o.split }] : undefined,
     counts: counts.length > 0 ? counts : undefined,

@@ -161,11 +161,15 @@ const ONE_OF_LIST = 'IN (SELECT value FROM json_each(?))'
 /** The same for texts. */
 export function oneOfTexts(tx: Tx, texts: readonly string[]): { sql: string; params: Value[] } {
   if (tx.dialect === 'postgres') {
-    const quoted = texts.map((text) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`)
-    return { sql: '= ANY(?::text[])', params: [`{${quoted.join(',')}}`] }
+    return { sql: '= ANY(?::text[])', params: [textArray(texts)] }
   }
   if (tx.isRemote) return { sql: ONE_OF_LIST, params: [JSON.stringify(texts)] }
   return { sql: `IN (${marks(texts.length)})`, params: [...texts] }
+}
+
+/** Of PostgreSQL. */
+export function textArray(texts: readonly string[]): string {
+  return `{${texts.map((text) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`
 }
 
 /** SQLite has one writer at a time: what a transaction has read stays so. */

@@ -105,9 +105,23 @@ export type NewBadItem = {
   payload: string
 }
 
+/**
+ * Rows by their keys, and how they are locked: by one function for all rows of a table, which is given keys without
+ * repetitions, in their order, and sends what it has to before it waits. What is left out costs nothing but a deadlock now
+ * and then, and so does a row that is new.
+ */
+export type RowLocks = {
+  lock: (tx: Tx, keys: readonly string[]) => Promise<void>
+  keys: readonly string[]
+}
+
 /** Everything that one outcome, or one call to enqueue, writes: all of it or nothing. */
 export type Work = {
   effects?: Effects
+  /** Rows that the effects change and those of others too: locked before any effects of the transaction run. */
+  locks?: RowLocks
+  /** Of those that are written together, the effects of enqueues from outside of jobs run in this order. */
+  turn?: string
   segments?: readonly NewSegment[]
   splits?: readonly SegmentSplit[]
   counts?: readonly SegmentCount[]

@@ -2,7 +2,8 @@
  * One cycle is one transaction: outcomes that are ready together commit together, with the work they
  * bring, the marks they move, and the claim of what comes next.
  *
- * Order inside: fence and settle → effects and work → dependents → segments and marks → claim → tallies.
+ * Order inside: locks (lock-order.ts) → fence and settle → effects and work → dependents → segments and marks → claim →
+ * tallies.
  *
  * A part that fails harms nobody else. One that throws is undone behind its savepoint (parts.ts). What comes out only
  * later, or takes the whole transaction with it, rolls the cycle back; then its parts are committed without the
@@ -31,6 +32,7 @@ import {
 import type { Pauses } from './control.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments } from './frontier.ts'
+import { inTurn, lockInOrder } from './lock-order.ts'
 import {
   type Answers,
   alsoWaits,
@@ -223,9 +225,10 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
       ctx.late.groupsLeft = LATE_GROUPS
     }
     const parts = { ...ctx, tx, changes, now, owner, answers, several, locks, looksAhead, onRefused, onPart }
+    await lockInOrder(tx, group.parts, locks)
     await writeOutcomes(parts, group.parts.filter(isOutcome))
     ctx.point('effects-done')
-    await writeEnqueues(parts, group.parts.filter(isEnqueue))
+    await writeEnqueues(parts, inTurn(group.parts.filter(isEnqueue)))
     ctx.point('work-written')
     await endDependencies({ tx, changes, now }, changes.ended)
     await applySegments({ tx, changes, now })

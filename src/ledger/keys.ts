@@ -5,7 +5,7 @@
  * - the unsettled halves of a holder that was split: together they are the job that has the key
  */
 import { UsageError } from '../base/errors.ts'
-import { type Changes, forUpdate, oneOf, oneOfTexts } from './changes.ts'
+import { type Changes, forUpdate, oneOf, oneOfTexts, textArray } from './changes.ts'
 import type { NewJob, OnDepFailure, Tx } from './contract.ts'
 import { statementChunks } from './dependencies.ts'
 import { type JobState, stageOf } from './states.ts'
@@ -93,6 +93,26 @@ export async function holdersByKey(tx: Tx, jobs: readonly NewJob[]): Promise<Hol
     }
   }
   return holders
+}
+
+/**
+ * Locks these jobs and those that have the keys of others, on PostgreSQL, in the order of their ids. `isBrief`: but for
+ * those that somebody else has locked.
+ */
+export async function lockHolders(
+  tx: Tx,
+  { ids, jobs, isBrief }: { ids: readonly number[]; jobs: readonly NewJob[]; isBrief: boolean },
+): Promise<void> {
+  const kinds = textArray(jobs.map(({ kind }) => kind))
+  const keys = textArray(jobs.map(({ key }) => key!))
+  await tx.run(
+    `SELECT id FROM jobs WHERE id = ANY(ARRAY(SELECT unnest(?::bigint[]) UNION ALL
+       SELECT holder.id FROM unnest(?::text[], ?::text[]) AS asked(kind, key) CROSS JOIN LATERAL (
+         SELECT id FROM jobs WHERE kind = asked.kind AND key = asked.key AND ${UNSETTLED} AND cancel_requested = 0
+         LIMIT 1) AS holder))
+     ORDER BY id FOR UPDATE${isBrief ? ' SKIP LOCKED' : ''}`,
+    [`{${ids.join(',')}}`, kinds, keys],
+  )
 }
 
 /** For jobs with keys, in the order of ids; both parts have an index of their own that is almost always empty. */

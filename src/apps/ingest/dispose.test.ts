@@ -31,6 +31,7 @@ import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
 import { KeptObjects } from './kept-objects.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
 import { type PipelineInput, shardRange, streamOf } from './pipeline.ts'
+import { disposeJob, foundOf, preparePlacing } from './placing.ts'
 import type { ShardRow } from './store/rows.ts'
 import { pruneShards } from './store/shards.ts'
 
@@ -517,6 +518,63 @@ describe('an object that is moved', () => {
       })
     })
   }
+
+  test('is moved by the next listing where its row was pruned while somebody placed it', async () => {
+    const site = s3Site(false)
+    const uri = `${site.location}a.ndjson`
+    put(site, 'one')
+    let isForbidden = true
+    const store = watched(site.store, async ({ name }) => {
+      if (isForbidden && name === 'copy')
+        throw new TidemarkError('no', { kind: 'permanent', code: 'object-denied' })
+    })
+    await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+      const { ledger, engine, kinds } = world.process
+      await world.list()
+      const { version } = await rowOf(world, uri)
+      takeAway(site)
+      await world.list()
+      isForbidden = false
+      put(site, 'one')
+      const found = foundOf(uri, { id: version }, { sizeBytes: null, isCurrent: true })
+      const { jobs, place } = await preparePlacing(kinds, NAME, [found])
+      const beforeMs = world.clock.now() + 1_000
+      await ledger.transaction((tx) =>
+        pruneShards(tx, { pipeline: NAME, overwrites: 'append', beforeMs, limit: 10 }),
+      )
+      await engine.write({ jobs, effects: async (tx) => void (await place(tx)) })
+      await world.list()
+      const { disposed, code } = await rowOf(world, uri)
+      assert.deepEqual([disposed, code], ['moved', 'known'])
+      assert.equal(await heads(site, uri), undefined)
+    })
+  })
+
+  test('is moved when it was stored anew while its job found that nothing was to be done', async () => {
+    const site = s3Site(false)
+    const uri = `${site.location}a.ndjson`
+    put(site, 'one')
+    let onHead = async (): Promise<void> => {}
+    const store = watched(site.store, async ({ name }, when) => {
+      if (name === 'head' && when === 'behind') await onHead()
+    })
+    await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+      const { ledger, engine, kinds } = world.process
+      await world.list()
+      const row = await rowOf(world, uri)
+      assert.equal(row.disposed, 'moved')
+      // As by whoever reads it once more, whose job for this finds the key taken.
+      onHead = async () => {
+        onHead = async () => {}
+        put(site, 'one')
+        await ledger.transaction((tx) => tx.run(`UPDATE ingest_shards SET disposed = NULL`))
+      }
+      await engine.write({ jobs: [disposeJob(kinds, NAME, row)] })
+      await world.settle()
+      assert.equal((await rowOf(world, uri)).disposed, 'moved')
+      assert.equal(await heads(site, uri), undefined)
+    })
+  })
 
   test('is counted, with all that lies there, where objects are moved to below what is listed', async () => {
     const site = s3Site(false)

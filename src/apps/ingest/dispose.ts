@@ -16,6 +16,7 @@ import { createHash } from 'node:crypto'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-store.ts'
 import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
 import type { IngestKinds, ShardPayload } from './kinds.ts'
 import { hostOf, keptOn, openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
@@ -23,8 +24,9 @@ import { keyOf, type PipelineConfig, shardRange } from './pipeline.ts'
 import { schemeOf } from './pipelines.ts'
 import { disposeJob } from './placing.ts'
 import { versionOf } from './plan.ts'
+import { objectLocks } from './store/locks.ts'
 import type { ShardRow } from './store/rows.ts'
-import { DISPOSED, type Disposed, noteDisposed } from './store/shards.ts'
+import { DISPOSED, type Disposed, noteDisposed, refuseUndisposed } from './store/shards.ts'
 
 /** So long must a file have been as it is before it is taken from where it was written. */
 export const QUIET_MS = 10 * 60_000
@@ -35,10 +37,12 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
   const { pipeline, shard, uri } = job.payload
   const { config } = await kinds.pipelines.get(pipeline)
   const row = await kinds.tables.shard(pipeline, shard)
-  if (config.after.do === 'keep' || !row) return { skip: 'it is kept', code: 'kept' }
+  if (config.after.do === 'keep') return { skip: 'it is kept', code: 'kept' }
+  const effects = (tx: Tx): Promise<void> => refuseUndisposed(tx, { pipeline, id: shard, uri })
+  if (!row) return { skip: 'nothing is known of it any more', code: 'unknown-shard', effects }
   if (uri.startsWith('message:')) return { skip: 'a message carried it', code: 'message' }
   return pastObstacles(kinds, job, row, async () => {
-    if (await isDone(kinds, job, row)) return { skip: 'it was done before', code: 'done' }
+    if (await isDone(kinds, job, row)) return { skip: 'it was done before', code: 'done', effects }
     return disposeOf(kinds, job, { row, config })
   })
 }
@@ -79,7 +83,7 @@ async function disposeOf(
   try {
     const store = await kinds.pipelines.store(row.pipeline, row.uri)
     const disposed = await new Disposal({ kinds, job, row, store, config }).run(config.after)
-    return { effects: (tx) => noteDisposed(tx, row, disposed), note: disposed.how }
+    return { ...disposing(row, disposed), note: disposed.how }
   } catch (thrown) {
     if (thrown instanceof NotQuiet) {
       const note = 'waits until the file has not been changed for 10 minutes'
@@ -87,11 +91,14 @@ async function disposeOf(
     }
     const left = reasonOf(thrown)
     if (job.signal.aborted || !left) throw thrown
-    return {
-      effects: (tx) => noteDisposed(tx, row, { how: left.code }),
-      skip: left.reason,
-      code: left.code,
-    }
+    return { ...disposing(row, { how: left.code }), skip: left.reason, code: left.code }
+  }
+}
+
+function disposing(row: ShardRow, disposed: Disposed): Pick<Outcome, 'effects' | 'locks'> {
+  return {
+    locks: objectLocks(row.pipeline, [row.uri]),
+    effects: (tx) => noteDisposed(tx, row, disposed),
   }
 }
 
@@ -173,7 +180,7 @@ class Disposal {
     const there = await store.head(to, job.signal)
     if (!there) throw left('not-copied', `${to} is not there`)
     const moving: Disposed = { how: 'moving', to, version: there.version.id, shownAtMs: askedAtMs }
-    await job.commit({ effects: (tx) => noteDisposed(tx, row, moving) })
+    await job.commit(disposing(row, moving))
     await this.#prove()
     await this.#checkCopy(to, there.version.id)
     return { ...moving, how: 'moved', shownAtMs: await this.#remove(current.version) }
@@ -233,7 +240,7 @@ class Disposal {
       throw left('unable', 'the bytes that came are not those that its store tells of')
     const to = keptOn(kept.host)
     const deleting: Disposed = { how: 'deleting', to, version: sha256, shownAtMs: askedAtMs }
-    await job.commit({ effects: (tx) => noteDisposed(tx, row, deleting) })
+    await job.commit(disposing(row, deleting))
     await this.#prove()
     if (!(await kept.holds(as, sha256, reading))) throw left('not-kept', 'the copy of it does not read back')
     return { ...deleting, how: 'deleted', shownAtMs: await this.#remove(current.version) }

@@ -83,6 +83,7 @@ async function takePage(
   })
   await job.commit({
     jobs: prepared.jobs,
+    locks: prepared.locks,
     effects: async (tx) => {
       await prepared.place(tx)
       const moved = {

@@ -4,7 +4,7 @@
  */
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
-import type { Tx } from '../../ledger/contract.ts'
+import type { RowLocks, Tx } from '../../ledger/contract.ts'
 import type { IndexWriter } from '../../search/contract.ts'
 import { Batch } from './batch.ts'
 import type { ReadShape } from './contract.ts'
@@ -15,6 +15,7 @@ import { itemOf, keyOf, type PipelineConfig, shardId, shardRange, streamOf } fro
 import { disposeJob, placeCurrent } from './placing.ts'
 import { isBefore, REPLACED } from './plan.ts'
 import { RECORD_GRANT, type RecordOf } from './record-document.ts'
+import { objectLocks } from './store/locks.ts'
 import { putQuarantine } from './store/pipelines.ts'
 import type { ShardRow } from './store/rows.ts'
 import {
@@ -62,6 +63,10 @@ function endOf({ payload: { pipeline, shard, uri } }: RunContext<ShardPayload>, 
   return { ...outcome, effects: (tx) => refuseOpen(tx, { pipeline, id: shard, uri }) }
 }
 
+function locksOf({ pipeline, uri }: ShardRow): RowLocks {
+  return objectLocks(pipeline, [uri])
+}
+
 /** Null where the engine tries it again. */
 function endingOf(error: TidemarkError, isLastTry: boolean): Exclude<Ending, { state: 'stored' }> | null {
   const reason = error.message
@@ -106,13 +111,14 @@ async function endWithout(
       throw job.lostPart.error
     }
     const bad = { item: itemOf(row), reason: ending.reason, errorKind: 'permanent' as const }
-    return { effects: end, bad: [bad], skip: ending.reason, code: ending.code }
+    return { effects: end, locks: locksOf(row), bad: [bad], skip: ending.reason, code: ending.code }
   }
   // Whoever put something else in its place may have told nobody.
   const current = await placeCurrent(kinds, pipeline, uri, job.signal)
   const isReplacing = (await kinds.pipelines.get(pipeline)).config.overwrites === 'replace'
   const index = await kinds.index()
   return {
+    locks: locksOf(row),
     effects: async (tx) => {
       await lockVersions(tx, row)
       await end(tx)
@@ -154,6 +160,7 @@ async function take(
   if (isReplacing && replacedBy(row.id, looked).isReplaced) {
     await job.commit({
       jobs: [request(kinds.sweep, { pipeline: row.pipeline })],
+      locks: locksOf(row),
       effects: async (tx) => {
         const versions = await lockSameVersions(tx, row, looked)
         if (!replacedBy(row.id, versions).isReplaced) throw lostShard(row)
@@ -170,7 +177,10 @@ async function take(
       looked.all.some(({ id, state, published }) => id !== row.id && (published > 0 || state === 'open'))
     : row.is_staged === 1
   const token = `${job.id}.${job.attempt}`
-  await job.commit({ effects: (tx) => takeShard(tx, row, { token, isStaged, nowMs: clock.now() }) })
+  await job.commit({
+    locks: locksOf(row),
+    effects: (tx) => takeShard(tx, row, { token, isStaged, nowMs: clock.now() }),
+  })
   return { ...row, token, is_staged: isStaged ? 1 : 0, published: isFirst ? 0 : row.published }
 }
 
@@ -227,6 +237,7 @@ async function removeLeftovers(
   for (let page = 0; page < LEFTOVER_PAGES_MAX; page++) {
     let removed = 0
     await job.commit({
+      locks: locksOf(row),
       effects: async (tx) => {
         removed = await index.removeRange(tx, range, LEFTOVER_PAGE)
         if (removed === 0) await noteRemoved(tx, row, 'all')
@@ -306,9 +317,10 @@ class Publisher {
 
   async #publish(batch: Batch, shape: ReadShape): Promise<void> {
     if (batch.isEmpty) return
-    await this.#in.job.commit({ effects: (tx) => this.#write(tx, batch, shape) })
+    const { job, row } = this.#in
+    await job.commit({ locks: locksOf(row), effects: (tx) => this.#write(tx, batch, shape) })
     this.position = batch.to
-    this.#in.job.progress({ done: this.position.records, unit: 'items', label: keyOf(this.#of.uri) })
+    job.progress({ done: this.position.records, unit: 'items', label: keyOf(this.#of.uri) })
   }
 
   async #write(tx: Tx, { to, documents, bad }: Batch, shape: ReadShape): Promise<void> {
@@ -334,6 +346,7 @@ class Publisher {
     if (config.after.do !== 'keep') jobs.push(disposeJob(kinds, pipeline, row))
     await job.commit({
       jobs,
+      locks: locksOf(row),
       effects: async (tx) => {
         const isReplacing = config.overwrites === 'replace'
         const versions = isReplacing ? await lockSameVersions(tx, row, looked) : looked

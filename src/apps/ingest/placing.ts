@@ -1,12 +1,13 @@
 /** From what somebody told of to shards and their jobs: the same for messages, listings, and what took an object's place. */
 import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
 import { type JobRequest, request } from '../../engine/index.ts'
-import type { Tx } from '../../ledger/contract.ts'
+import type { RowLocks, Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
 import { storable } from './envelope.ts'
 import type { IngestKinds } from './kinds.ts'
 import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
+import { objectLocks } from './store/locks.ts'
 import { type Placed, type Placing, placeShards, shardsOfUris } from './store/shards.ts'
 
 /** Of objects that are read together: how many, and how large one may be by what is told of it. */
@@ -55,6 +56,7 @@ export type PreparedPlacing = {
   /** In a transaction. Answers in the order of what was found, without repetitions. */
   place(tx: Tx): Promise<Placed[]>
   found: readonly Found[]
+  locks: RowLocks
   /** Of all that may be open afterwards. A job that has nothing to do ends at once. */
   jobs: readonly JobRequest[]
 }
@@ -108,14 +110,20 @@ export async function preparePlacing(
   /** It was taken away, and somebody has put the same there again. */
   const isBack = (found: Found): boolean => {
     const one = known.get(found.id)
-    // One that was pruned is known by its records, and was not taken away: see store/shards.ts.
-    if (!one && inIndex.has(found.id)) return after.do !== 'keep'
+    // One that was pruned is known by its records, and was not taken away: see store/shards.ts. Where it was pruned behind
+    // our look, it has a row by now, and no job.
+    const isPruned = !one || (one.code === 'known' && one.disposed === null)
+    if (isPruned && inIndex.has(found.id)) return after.do !== 'keep'
     if (one?.state !== 'stored' || !isTakenAway(after, one.disposed)) return false
     return found.isCurrent || isLater(found, { sequencer: one.sequencer ?? null })
   }
   const isNew = ({ id }: Found): boolean => known.get(id) === undefined && !inIndex.has(id)
   return {
     found,
+    locks: objectLocks(
+      pipeline,
+      found.map(({ uri }) => uri),
+    ),
     jobs: [
       ...newObjectJobs(kinds, pipeline, found.filter(isNew)),
       ...found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),

@@ -122,6 +122,11 @@ export class Receiver {
     return this.#in.pipeline.name
   }
 
+  /** Behind its objects: whoever places these counts as well, at the end, and holds what is counted until it is committed. */
+  get #turnOfCounts(): string {
+    return `${this.name} then counts`
+  }
+
   /** Receives until it is stopped. */
   start(): void {
     this.#loop ??= this.#run()
@@ -198,6 +203,7 @@ export class Receiver {
       const inHandAtMs = sent.length === 0 ? null : Math.min(...sent)
       const oldestAtMs = oldestAgeMs === null ? inHandAtMs : nowMs - oldestAgeMs
       await engine.write({
+        turn: this.#turnOfCounts,
         effects: (tx) => noteDepth(tx, this.name, { waiting, inFlight, oldestAtMs, nowMs }),
       })
     } catch {
@@ -244,6 +250,8 @@ export class Receiver {
     let placed: Placed[] = []
     await engine.write({
       jobs: prepared.jobs,
+      locks: prepared.locks,
+      turn: `${this.name} objects`,
       effects: async (tx) => {
         placed = await prepared.place(tx)
         const nowMs = clock.now()
@@ -410,6 +418,7 @@ export class Receiver {
     const { engine, clock } = this.#in
     const nowMs = clock.now()
     await engine.write({
+      turn: this.#turnOfCounts,
       effects: async (tx) => {
         await putPipeline(tx, this.name)
         await noteProblem(tx, this.name, { problem: message, nowMs })
@@ -600,7 +609,7 @@ export class Receiver {
     if (Object.values(counts).every((n) => n === 0)) return
     this.#uncount(counts)
     try {
-      await this.#in.engine.write({ effects: (tx) => count(tx, this.name, counts) })
+      await this.#in.engine.write({ turn: this.#turnOfCounts, effects: (tx) => count(tx, this.name, counts) })
     } catch (thrown) {
       this.#count(counts)
       this.#in.onError(thrown)

@@ -11,6 +11,7 @@ import { openBytes } from './object-bytes.ts'
 import { keyOf, type PipelineConfig, streamOf } from './pipeline.ts'
 import { REPLACED } from './plan.ts'
 import { RECORD_GRANT, recordDocument } from './record-document.ts'
+import { objectLocks } from './store/locks.ts'
 import { leaveQuarantine, stayInQuarantine } from './store/pipelines.ts'
 import type { QuarantineRow, ShardRow } from './store/rows.ts'
 import { lockShard } from './store/shards.ts'
@@ -124,6 +125,7 @@ async function publishOne(
   const index = await kinds.index()
   let isPublished = false
   await job.commit({
+    locks: objectLocks(shard.pipeline, [shard.uri]),
     effects: async (tx) => {
       // Whether it is seen is decided by what the shard is now: whoever ends or replaces it waits for this lock.
       const now = await lockShard(tx, shard)

@@ -17,6 +17,7 @@ import { pastObstacles } from './obstacles.ts'
 import { keyOf, type PipelineConfig, streamOf } from './pipeline.ts'
 import { disposeJob, objectJob, SMALL_BYTES_MAX } from './placing.ts'
 import { RECORD_GRANT } from './record-document.ts'
+import { objectLocks } from './store/locks.ts'
 import { putQuarantine } from './store/pipelines.ts'
 import type { QuarantineRow, ShardRow } from './store/rows.ts'
 import { type StoredAtOnce, shardsOfUris, storeShards } from './store/shards.ts'
@@ -149,11 +150,13 @@ async function publish(
 ): Promise<void> {
   const { pipeline } = job.payload
   const index = await kinds.index()
+  const uris = read.map(({ row }) => row.uri)
   const documents = read.flatMap((one) => one.documents)
   const bad: Omit<QuarantineRow, 'uri' | 'tried_at'>[] = read.flatMap((one) => one.bad)
   const seenBy = { principal: streamOf(pipeline), grant: RECORD_GRANT, isEmbedded: config.isEmbedded }
   await job.commit({
     jobs,
+    locks: objectLocks(pipeline, uris),
     effects: async (tx) => {
       if (read.length === 0) return
       // The checks come first: nothing is written for who has lost one of them.
@@ -161,7 +164,7 @@ async function publish(
         pipeline,
         token: `${job.id}.${job.attempt}`,
         nowMs: kinds.clock.now(),
-        uris: read.map(({ row }) => row.uri),
+        uris,
         all: read.map(({ stored }) => stored),
       })
       if (documents.length > 0) await index.append(tx, documents, seenBy)

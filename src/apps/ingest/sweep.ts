@@ -2,6 +2,7 @@
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { shardRange } from './pipeline.ts'
+import { objectLocks } from './store/locks.ts'
 import { lockShard, noteRemoved, refuseReplaced } from './store/shards.ts'
 
 const SHARDS_MAX = 100
@@ -20,6 +21,7 @@ export async function runSweep(kinds: IngestKinds, job: RunContext<PipelinePaylo
     while (isLeft && pages++ < PAGES_PER_RUN) {
       let gone = 0
       await job.commit({
+        locks: objectLocks(row.pipeline, [row.uri]),
         effects: async (tx) => {
           // It may have been reopened: what is published then is not for us to remove.
           const now = await lockShard(tx, row)

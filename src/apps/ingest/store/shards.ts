@@ -37,12 +37,14 @@ export async function placeShards(tx: Tx, placing: Placing, found: readonly Foun
   })
   const isKnown = ({ placement }: Planned): boolean =>
     placement.act === 'insert' && placement.code === 'known'
+  // In one order, as they are locked: another process may be told of the same objects by another message.
+  const inOrder = planned.toSorted((a, b) => (a.one.id < b.one.id ? -1 : 1))
   await insertShards(
     tx,
     placing,
-    planned.filter((one) => !isKnown(one)),
+    inOrder.filter((one) => !isKnown(one)),
   )
-  await insertKnown(tx, placing, planned.filter(isKnown))
+  await insertKnown(tx, placing, inOrder.filter(isKnown))
   for (const { one, same, placement } of planned) {
     if (placement.act !== 'reopen') continue
     if (same?.state === 'bad') await retryShard(tx, placing, one)
@@ -457,6 +459,18 @@ export async function refuseOpen(
   if (open) throw lostShard({ uri })
 }
 
+/** In the transaction in which there turns out to be nothing to dispose of, for the same reason: it may be stored anew. */
+export async function refuseUndisposed(
+  tx: Tx,
+  { pipeline, id, uri }: Pick<ShardRow, 'pipeline' | 'id' | 'uri'>,
+): Promise<void> {
+  const undone = await tx.get(
+    `SELECT 1 AS n FROM ingest_shards WHERE pipeline = ? AND id = ? AND state = 'stored' AND disposed IS NULL`,
+    [pipeline, id],
+  )
+  if (undone) throw lostShard({ uri })
+}
+
 /** In the transaction in which a sweep ends, for the same reason. */
 export async function refuseReplaced(tx: Tx, pipeline: string): Promise<void> {
   const left = await tx.get(
@@ -547,7 +561,10 @@ export async function pruneShards(
 type Pruning = { pipeline: string; overwrites: 'replace' | 'append'; beforeMs: number; limit: number }
 type Prunable = Pick<ShardRow, 'id' | 'code' | 'published'>
 
-/** Locked: one that is announced again at the same time is either kept, or found to be gone. */
+/**
+ * Locked: one that is announced again at the same time is either kept, or found to be gone. What others have locked is
+ * left for the next time: these are found in an order in which nobody else locks them.
+ */
 function prunable(
   tx: Tx,
   condition: string,
@@ -558,7 +575,7 @@ function prunable(
        AND s.disposed_to IS NULL
        AND (s.listing IS NULL OR s.listing < COALESCE(
          (SELECT p.listed_generation FROM ingest_pipelines p WHERE p.name = s.pipeline), s.listing + 1))
-     ORDER BY s.settled_at LIMIT ? ${forUpdate(tx)}`,
+     ORDER BY s.settled_at LIMIT ? ${tx.dialect === 'postgres' ? 'FOR UPDATE OF s SKIP LOCKED' : ''}`,
     [pipeline, beforeMs, limit],
   )
 }

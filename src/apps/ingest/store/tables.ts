@@ -83,7 +83,7 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        shardsById(tx, 'id, state, token, eof, updated_at, sequencer, disposed, published'),
+        shardsById(tx, 'id, state, code, token, eof, updated_at, sequencer, disposed, published'),
         [pipeline, JSON.stringify(ids)],
       ),
     )
@@ -269,6 +269,7 @@ export class IngestTables {
 
 export type ShardStanding = {
   state: ShardState
+  code?: string | null
   token: string | null
   eof: number
   updated_at?: number

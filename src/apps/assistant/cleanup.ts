@@ -20,6 +20,7 @@ import { CATEGORIES, type Category, type LabelRole, type VisibleMessage } from '
 import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import { followUpFor } from './follow-ups.ts'
 import type { AssistKinds } from './kinds.ts'
+import { WISHES } from './labels.ts'
 import { learnFrom } from './learning.ts'
 import { isAnswered, isInbound, lastInbound, oursOf, roleOf, rolesOn, unseen } from './plan.ts'
 import { draftJobs, settle } from './settle.ts'
@@ -51,6 +52,8 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (isBack) return cameBack(talk, back, roles)
   if (record.isApplied && record.label !== null && !roles.has(record.label)) {
     if (talk.isSeen) return unlabelled(talk)
+    // A draft is all that is shown of it: one that has other labels as well would be found by every scan.
+    if (CATEGORIES.some((role) => role !== record.label && !WISHES.has(role) && talk.isFoundBy(role))) return settle(talk)
     const next = talk.isFoundBy(record.label) ? record : unseen(record)
     return talk.end(next, { note: 'nothing is seen that could have the label', code: 'unchanged' })
   }

@@ -327,6 +327,18 @@ export async function setDraftState(
   ])
 }
 
+/**
+ * What we had put into the trash came out of it with the conversation: as what the user threw away and took back, of
+ * which one stays at most (cleanup.ts).
+ */
+export async function reviveDrafts(tx: Tx, account: string, messages: readonly string[]): Promise<void> {
+  if (messages.length === 0) return
+  await tx.run(
+    `UPDATE assist_drafts SET state = 'gone' WHERE account = ? AND state = 'trashed' AND message IN (${textsFrom(tx)})`,
+    [account, JSON.stringify(messages)],
+  )
+}
+
 export async function addEvent(tx: Tx, event: NewEvent): Promise<void> {
   const undo = event.undo === undefined ? null : JSON.stringify(event.undo)
   await tx.run(

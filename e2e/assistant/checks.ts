@@ -81,7 +81,10 @@ async function toldOf(world: AssistWorld, { address }: MailboxUser, thread: stri
   const { version, order, ...record } = (await world.record(thread, address)) ?? {}
   return [
     `events of ${thread}: ${await world.eventsOf(thread, address)}`,
-    `jobs: ${jobs.reverse().map(({ id, kind, note, attempt }) => `#${id} ${kind} (${attempt}): ${note}`).join('; ')}`,
+    `jobs: ${jobs
+      .reverse()
+      .map(({ id, kind, note, attempt }) => `#${id} ${kind} (${attempt}): ${note}`)
+      .join('; ')}`,
     `drafts: ${drafts.map(({ state, draftId, key }) => `${key.slice(0, 6)} ${state} ${draftId}`).join('; ')}`,
     `record: ${JSON.stringify(record)}`,
   ]
@@ -193,5 +196,8 @@ export async function checkRest(world: AssistWorld, users: readonly MailboxUser[
     const threads = user.threads.filter((one) => jobs.some(({ key }) => key === `${user.address}/${one}`))
     for (const thread of threads) told.push(...(await toldOf(world, user, thread)))
   }
-  return [`it does not come to rest: ${news} new jobs, ${calls} calls of a model: ${kinds.join('; ')}`, ...told]
+  return [
+    `it does not come to rest: ${news} new jobs, ${calls} calls of a model: ${kinds.join('; ')}`,
+    ...told,
+  ]
 }

@@ -19,13 +19,13 @@
  */
 
 import { requestSync } from '../../src/apps/assistant/actions.ts'
+import type { Worker } from '../../src/apps/assistant/assist-worker.suite.ts'
 import {
   ANN,
   type AssistWorld,
   type AssistWorldOptions,
   startAssistWorld,
 } from '../../src/apps/assistant/assist-world.suite.ts'
-import type { Worker } from '../../src/apps/assistant/assist-worker.suite.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
 import type { FaultsInput } from '../../src/sim/fault-rules.ts'

@@ -305,8 +305,7 @@ export class MailboxUser {
         throw thrown
       },
     )
-    if (!(await this.#isHandedOver(of.thread)))
-      this.edited.set(edited.draftId!, { thread: of.thread, text })
+    if (!(await this.#isHandedOver(of.thread))) this.edited.set(edited.draftId!, { thread: of.thread, text })
     return edited
   }
 
@@ -400,9 +399,7 @@ export class MailboxUser {
 
   #putAway(labels: readonly string[]) {
     const all = this.threads.flatMap((thread) => this.mailbox.thread(thread)?.messages ?? [])
-    return all.filter(
-      ({ labelIds }) => labels.some((label) => labelIds.has(label)) && !labelIds.has('DRAFT'),
-    )
+    return all.filter(({ labelIds }) => labels.some((label) => labelIds.has(label)) && !labelIds.has('DRAFT'))
   }
 
   /** Out of the trash and spam, one message after another. Of drafts only those that the user threw away. */

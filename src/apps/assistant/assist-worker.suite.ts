@@ -169,4 +169,3 @@ export class Worker implements ActionPlace {
     await this.ledger.close()
   }
 }
-

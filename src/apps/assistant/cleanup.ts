@@ -53,7 +53,8 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (record.isApplied && record.label !== null && !roles.has(record.label)) {
     if (talk.isSeen) return unlabelled(talk)
     // A draft is all that is shown of it: one that has other labels as well would be found by every scan.
-    if (CATEGORIES.some((role) => role !== record.label && !WISHES.has(role) && talk.isFoundBy(role))) return settle(talk)
+    if (CATEGORIES.some((role) => role !== record.label && !WISHES.has(role) && talk.isFoundBy(role)))
+      return settle(talk)
     const next = talk.isFoundBy(record.label) ? record : unseen(record)
     return talk.end(next, { note: 'nothing is seen that could have the label', code: 'unchanged' })
   }

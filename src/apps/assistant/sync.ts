@@ -30,7 +30,14 @@ import {
   moveCursor,
   setLabels,
 } from './store/accounts.ts'
-import { decideDrafts, isHeld, noteMessages, reviveDrafts, settleMessages, touchThreads } from './store/records.ts'
+import {
+  decideDrafts,
+  isHeld,
+  noteMessages,
+  reviveDrafts,
+  settleMessages,
+  touchThreads,
+} from './store/records.ts'
 
 const PAGES_MAX = 10_000
 /** A push is there before its history can be read: looks again after so long, and so often. */

@@ -39,7 +39,8 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
   const { record } = talk
   if (record.status !== 'pending' || record.category !== 'needs_response') {
-    if (!record.isApplied) return settle(talk)
+    // An earlier try may have come to Gmail after whoever has decided otherwise.
+    if (!record.isApplied || job.attempt > 1) return settle(talk)
     return { note: 'no draft is wanted', code: 'not-wanted' }
   }
   const messages = await talk.read()

@@ -16,11 +16,10 @@
 import { type Outcome, request } from '../../engine/index.ts'
 import { labelTitle } from './account.ts'
 import { routedAgents } from './agent/router.ts'
-import { CATEGORIES, type Category, type LabelRole, type VisibleMessage } from './contract.ts'
+import { CATEGORIES, type Category, LABELS, type LabelRole, type VisibleMessage } from './contract.ts'
 import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import { followUpFor } from './follow-ups.ts'
 import type { AssistKinds } from './kinds.ts'
-import { WISHES } from './labels.ts'
 import { learnFrom } from './learning.ts'
 import { isAnswered, isInbound, lastInbound, oursOf, roleOf, rolesOn, unseen } from './plan.ts'
 import { draftJobs, settle } from './settle.ts'
@@ -53,8 +52,7 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (record.isApplied && record.label !== null && !roles.has(record.label)) {
     if (talk.isSeen) return unlabelled(talk, roles)
     // A draft is all that is shown of it: one that has other labels as well would be found by every scan.
-    if (CATEGORIES.some((role) => role !== record.label && !WISHES.has(role) && talk.isFoundBy(role)))
-      return settle(talk)
+    if (LABELS.some((role) => role !== record.label && talk.isFoundBy(role))) return settle(talk)
     const next = talk.isFoundBy(record.label) ? record : unseen(record)
     return talk.end(next, { note: 'nothing is seen that could have the label', code: 'unchanged' })
   }

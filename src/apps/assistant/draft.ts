@@ -19,7 +19,7 @@ import type { Outcome } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
 import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
-import { Conversation, draftIds, type FoundDraft, keyOf, type ThreadJob } from './conversation.ts'
+import { Conversation, type FoundDraft, keyOf, type ThreadJob } from './conversation.ts'
 import { guardDraft } from './guard/draft.ts'
 import type { AssistKinds } from './kinds.ts'
 import { draftKeyOf, isAnswered, lastInbound, styleFor, textHashOf } from './plan.ts'
@@ -324,7 +324,7 @@ export async function putIntoGmail(
   const found = isNoted || hasKey ? await talk.find(draft) : undefined
   if (found?.isSame) {
     const { id } = found.message
-    const draftId = (await draftIds(account, signal)).get(id) ?? null
+    const draftId = (await talk.idsOf([found.message])).get(id)!
     return { made: { ...draft, state: 'live', draftId, messageId: id }, isAdopted: true }
   }
   if (found) return { made: await talk.takenOver(found), isAdopted: true }

@@ -102,6 +102,20 @@ describe('a draft that was made and not written down, and edited by the user bef
     })
   }
 
+  test('is the only one also where the user edits it again while it is looked for', async () => {
+    const { w, thread, go } = await madeUnheard({})
+    const id = rewrite(w, thread, 'Yes')
+    w.sim.faults.set({ rules: [{ do: 'stall', methods: ['drafts.list'], max: 1 }] })
+    await until(() => w.sim.faults.counts()[0]!.struck > 0)
+    w.mailbox().updateDraft(id, { raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes, gladly.') })
+    const releasing = setInterval(() => w.sim.faults.release(), 5)
+    await go().finally(() => clearInterval(releasing))
+    assert.deepEqual(
+      w.drafts(thread).map((one) => [one.id, one.text]),
+      [[id, 'Yes, gladly.']],
+    )
+  })
+
   for (const mark of ['', '✂️']) {
     test(`may be a letter that only the user wrote, and is never put away: by the mark "${mark}"`, async () => {
       const w = await begun()
@@ -507,8 +521,9 @@ describe('what the user does with labels', () => {
       const { label, isApplied } = (await w.record(thread))!
       return label === 'fyi' && isApplied
     })
-    w.sim.faults.release()
-    await w.settled()
+    // A stall is counted a moment before it holds.
+    const releasing = setInterval(() => w.sim.faults.release(), 5)
+    await w.settled().finally(() => clearInterval(releasing))
     await w.sync()
     assert.deepEqual([await w.labelsOn(thread), (await w.record(thread))!.label], [['fyi'], 'fyi'])
     assert.equal(w.drafts(thread).length, 0)

@@ -84,7 +84,7 @@ async function create(client: GmailClient, name: string, signal: AbortSignal): P
 }
 
 /** By these the user asks for something. */
-export const WISHES: ReadonlySet<LabelRole> = new Set(['needs_response', 'rework', 'done'])
+const WISHES: ReadonlySet<LabelRole> = new Set(['needs_response', 'rework', 'done'])
 
 export type LabelWish = {
   thread: string

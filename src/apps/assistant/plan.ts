@@ -121,6 +121,8 @@ export function newsOf(changes: readonly NetChange[], context: NewsContext): New
     const record = records.get(thread)
     // Out of where nobody saw it, with the label that it had.
     const isBack = removed.has('TRASH') || removed.has('SPAM')
+    // It was put away before it was sorted.
+    if (isBack && ours === undefined && record?.category === null) news.arrivals.push({ id, threadId: thread })
     if (isBack && record && unseenLabel(record) !== null) wish(thread, 'cleanup')
     // There, with its label: nobody sees it any more, if that is all of it.
     const isAway = added.has('TRASH') || added.has('SPAM')

@@ -325,17 +325,21 @@ test('a conversation that is thrown away before a decision about it has reached 
   assert.deepEqual([record.category, await w.labelsOn(thread)], ['action_required', ['action_required']])
 })
 
-test('a conversation in spam whose draft the user gave another label is looked at for that, and then no more', async () => {
-  const { w, thread } = await drafted()
-  const { messageId } = w.drafts(thread)[0]!
-  w.mailbox().modify(thread, { add: ['SPAM'] })
-  await w.sync(ANN, { full: true })
-  w.mailbox().modify(messageId, { add: [await w.labelId('payment_request')] })
-  await w.sync(ANN, { full: true })
-  const before = (await w.jobs('assist.cleanup')).length
-  await w.sync(ANN, { full: true })
-  assert.equal((await w.jobs('assist.cleanup')).length, before)
-})
+for (const role of ['payment_request', 'needs_response', 'rework'] as const) {
+  test(`a conversation in spam whose draft the user gave ${role} is looked at for that, and then no more`, async () => {
+    const { w, thread } = await drafted()
+    const { messageId } = w.drafts(thread)[0]!
+    w.mailbox().modify(thread, { add: ['SPAM'] })
+    await w.sync(ANN, { full: true })
+    w.mailbox().modify(messageId, { add: [await w.labelId(role)] })
+    await w.sync(ANN, { full: true })
+    const looks = async (): Promise<number> =>
+      (await w.jobs()).filter(({ kind }) => kind !== 'assist.sync').length
+    const before = await looks()
+    await w.sync(ANN, { full: true })
+    assert.equal(await looks(), before)
+  })
+}
 
 describe('a conversation that comes back', () => {
   type Place = 'trash' | 'spam'

@@ -291,6 +291,15 @@ export async function settleMessages(
   )
 }
 
+/** As if they had never been seen: when they come to the inbox, they are news. */
+export async function forgetMessages(tx: Tx, account: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.run(`DELETE FROM assist_messages WHERE account = ? AND message IN (${textsFrom(tx)})`, [
+    account,
+    JSON.stringify(ids),
+  ])
+}
+
 export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
   await tx.run(
     `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at, beside, guessed)

@@ -107,7 +107,9 @@ describe('a draft that was made and not written down, and edited by the user bef
     const id = rewrite(w, thread, 'Yes')
     w.sim.faults.set({ rules: [{ do: 'stall', methods: ['drafts.list'], max: 1 }] })
     await until(() => w.sim.faults.counts()[0]!.struck > 0)
-    w.mailbox().updateDraft(id, { raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes, gladly.') })
+    w.mailbox().updateDraft(id, {
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes, gladly.'),
+    })
     const releasing = setInterval(() => w.sim.faults.release(), 5)
     await go().finally(() => clearInterval(releasing))
     assert.deepEqual(

@@ -234,7 +234,11 @@ describe('sorting', () => {
 for (const full of [true, false]) {
   test(`mail that was thrown away before it was sorted is sorted when it is back: by ${full ? 'a scan' : 'history'}`, async () => {
     const w = await begun()
-    const rule = { do: 'throttle', methods: ['messages.get', 'threads.get'], retryAfterSeconds: 0.01 } as const
+    const rule = {
+      do: 'throttle',
+      methods: ['messages.get', 'threads.get'],
+      retryAfterSeconds: 0.01,
+    } as const
     w.sim.faults.set({ rules: [rule] })
     const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
     await requestSync(w.place, ANN)
@@ -243,7 +247,7 @@ for (const full of [true, false]) {
     w.sim.faults.set({ rules: [] })
     await w.settled()
     assert.equal((await w.record(threadId))!.category, null)
-    w.mailbox().untrashThread(threadId)
+    w.mailbox().modifyThread(threadId, { remove: ['TRASH'], add: ['INBOX'] })
     await w.sync(ANN, { full })
     assert.equal((await w.record(threadId))!.category, 'fyi')
   })

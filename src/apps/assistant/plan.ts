@@ -108,7 +108,9 @@ export function newsOf(changes: readonly NetChange[], context: NewsContext): New
       if (ours !== undefined) wish(ours, 'cleanup')
       continue
     }
-    if (isInboxArrival(change)) {
+    // It was put away when it should have been sorted.
+    const isUnsorted = isFromTrash && ours === undefined && records.get(thread ?? '')?.category === null
+    if (isInboxArrival(change) || isUnsorted) {
       if (thread === undefined) news.isUnclear = true
       else news.arrivals.push({ id, threadId: thread })
     }
@@ -121,8 +123,6 @@ export function newsOf(changes: readonly NetChange[], context: NewsContext): New
     const record = records.get(thread)
     // Out of where nobody saw it, with the label that it had.
     const isBack = removed.has('TRASH') || removed.has('SPAM')
-    // It was put away before it was sorted.
-    if (isBack && ours === undefined && record?.category === null) news.arrivals.push({ id, threadId: thread })
     if (isBack && record && unseenLabel(record) !== null) wish(thread, 'cleanup')
     // There, with its label: nobody sees it any more, if that is all of it.
     const isAway = added.has('TRASH') || added.has('SPAM')

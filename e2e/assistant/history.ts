@@ -65,7 +65,7 @@ const PROFILE = { name: 'desk', tools: ['create_draft', 'apply_label', 'escalate
 /** A whole history fits into the one; with the other the assistant must wait. */
 const UNITS_PER_MINUTE = { wide: 30_000, narrow: 1_500 }
 /** With prices of one for a million tokens: some calls fit, and not all. */
-const DAY_COST = 0.006
+const DAY_COST = 0.012
 const DAY_MS = 86_400_000
 const LATER_MS = 600_000
 /** Between two acts the assistant gets so far, by calls that are answered: so that it depends on no machine's speed. */

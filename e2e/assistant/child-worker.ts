@@ -2,9 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { AssistWorld, ChildOptions } from '../../src/apps/assistant/assist-world.suite.ts'
+import type { ChildOptions } from '../../src/apps/assistant/assist-worker.suite.ts'
+import type { AssistWorld } from '../../src/apps/assistant/assist-world.suite.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')
+/** Half of a child's beginning is reading its own code. */
+const COMPILED = join(import.meta.dirname, '../../node_modules/.cache/tidemark-crash')
 
 export class ChildWorker {
   readonly #process: ChildProcess
@@ -17,6 +20,7 @@ export class ChildWorker {
   static async start(world: AssistWorld): Promise<ChildWorker> {
     const options: ChildOptions = world.childOptions()
     const child = spawn(process.execPath, ['--no-warnings', CHILD, JSON.stringify(options)], {
+      env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
       // By the channel it notices when whoever started it is gone.
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     })
@@ -27,6 +31,10 @@ export class ChildWorker {
       }),
     ])
     return new ChildWorker(child)
+  }
+
+  get pid(): number {
+    return this.#process.pid!
   }
 
   async kill(): Promise<void> {

@@ -15,7 +15,7 @@ test('through lost answers, missing pushes and ends of processes, each conversat
   prove(context, [11, 14], { database: 'sqlite', acts: 60, kills: false }))
 
 test('the same on PostgreSQL', (context) =>
-  prove(context, [12], { database: 'postgres', acts: 60, kills: false }))
+  prove(context, [17], { database: 'postgres', acts: 60, kills: false }))
 
 test('the same with processes that are killed', (context) =>
   prove(context, [13], { database: 'sqlite', acts: 40, kills: true }))

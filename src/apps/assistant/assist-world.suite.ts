@@ -4,39 +4,26 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase } from '../../../scripts/test-database.ts'
-import { type Clock, sleep, systemClock } from '../../base/clock.ts'
-import { pinnedFetch } from '../../base/pinned-fetch.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
 import { seededRandom } from '../../base/random.ts'
-import { openVault, type Vault } from '../../base/vault.ts'
+import type { Vault } from '../../base/vault.ts'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
-import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
-import { modelsSection } from '../../cloud/models/settings.ts'
-import { createEngine, type Engine } from '../../engine/index.ts'
-import { Accounts, accountKey } from '../../ledger/accounts.ts'
+import { accountKey } from '../../ledger/accounts.ts'
 import type { JobRow } from '../../ledger/contract.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
-import { openLedger } from '../../ledger/open.ts'
-import { openSearch, type Search } from '../../search/search.ts'
 import type { Mailbox, SimMessage } from '../../sim/gmail/mailbox.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { type AccountSettings, SERVICE } from './account.ts'
 import { type ActionPlace, requestSync } from './actions.ts'
-import { openAgents } from './agent/open.ts'
-import { AgentStore } from './agent/store.ts'
+import { type ChildOptions, type ModelOptions, ShiftedClock, Worker } from './assist-worker.suite.ts'
 import type { Category, LabelRole } from './contract.ts'
 import { LABELS } from './contract.ts'
-import { assistKinds, jobsOf } from './jobs.ts'
 import type { AssistKinds } from './kinds.ts'
-import { openLocalClassifier } from './local/classifier.ts'
-import { type Models, openModels } from './models/ask.ts'
-import { ModelCalls } from './models/store.ts'
 import { onboard } from './onboard.ts'
-import { openAssistAccounts } from './open-accounts.ts'
 import { isSeen } from './plan.ts'
 import type { AssistSettings } from './settings.ts'
 import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
-import { AssistTables } from './store/tables.ts'
+import type { AssistTables } from './store/tables.ts'
 
 const UNTIL_MS = 60_000
 
@@ -53,16 +40,7 @@ export const ANN = 'ann@example.com'
 export const BOB = 'bob@example.net'
 export const DATABASES = ['sqlite', 'postgres'] as const
 
-/** The machine's clock, which can be put forward. */
-export class ShiftedClock implements Clock {
-  aheadMs = 0
-  now = (): number => systemClock.now() + this.aheadMs
-  monotonicMs = (): number => systemClock.monotonicMs()
-  watchLoop = (): ReturnType<Clock['watchLoop']> => systemClock.watchLoop()
-  timer: Clock['timer'] = (ms, fn, options) => systemClock.timer(ms, fn, options)
-}
-
-export type AssistWorldOptions = {
+export type AssistWorldOptions = ModelOptions & {
   users?: readonly string[]
   database?: (typeof DATABASES)[number]
   settings?: Partial<AssistSettings>
@@ -71,13 +49,6 @@ export type AssistWorldOptions = {
   models?: SimOptions['models']
   /** Of the simulated Gmail; none otherwise. */
   quota?: { unitsPerMinute: number }
-  /** `off` for none. */
-  provider?: 'openai-compatible' | 'off'
-  dayCost?: number
-  /** Of a million tokens, both ways; models that are not named cost nothing then. */
-  prices?: Readonly<Record<string, number>>
-  /** How long an answer of the model is awaited. */
-  modelSeconds?: number
 }
 
 export class AssistWorld {
@@ -156,8 +127,8 @@ export class AssistWorld {
   }
 
   /** A process more on the same ledger. */
-  async start(): Promise<Worker> {
-    const worker = await Worker.open(this)
+  async start(options: { takesJobs?: boolean } = {}): Promise<Worker> {
+    const worker = await Worker.open(this, options)
     this.workers.push(worker)
     return worker
   }
@@ -266,130 +237,6 @@ export class AssistWorld {
   }
 }
 
-/** What a process needs to know of the world. */
-export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
-  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'prices' | 'modelSeconds'>
-  vault?: Vault
-}
-
-export type ChildOptions = Omit<WorkerPlace, 'clock' | 'vault'>
-
-/** In a process of its own. */
-export function startChildWorker(options: ChildOptions): Promise<Worker> {
-  return Worker.open({ ...options, clock: new ShiftedClock() })
-}
-
-export class Worker implements ActionPlace {
-  readonly ledger: Ledger
-  readonly tables: AssistTables
-  readonly accounts: Accounts
-  readonly search: Search
-  readonly calls: ModelCalls
-  readonly runs: AgentStore
-  engine!: Engine
-  kinds!: AssistKinds
-  models!: Models
-  notes: { code: string; text: string }[] = []
-
-  private constructor(parts: {
-    ledger: Ledger
-    tables: AssistTables
-    accounts: Accounts
-    search: Search
-    calls: ModelCalls
-    runs: AgentStore
-  }) {
-    this.ledger = parts.ledger
-    this.tables = parts.tables
-    this.accounts = parts.accounts
-    this.search = parts.search
-    this.calls = parts.calls
-    this.runs = parts.runs
-  }
-
-  static async open(world: WorkerPlace): Promise<Worker> {
-    const { clock, settings, options } = world
-    const ledger = await openLedger(world.ledgerUrl, { clock })
-    const worker = new Worker({
-      ledger,
-      tables: await AssistTables.open(ledger),
-      accounts: await Accounts.open(ledger),
-      search: openSearch({ ledger }),
-      calls: await ModelCalls.open(ledger),
-      runs: await AgentStore.open(ledger),
-    })
-    const vault = await openVault({ env: {}, home: world.home })
-    world.vault = vault
-    const models = modelsSection.schema.parse({
-      provider: options.provider ?? 'openai-compatible',
-      base_url: world.modelsUrl,
-      model: 'sim-model',
-      ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
-      ...(options.dayCost === undefined && { day_tokens: 0 }),
-      ...(options.prices && {
-        prices: Object.entries({ 'sim-model': 0, ...options.prices }).map(([model, price]) => ({
-          model,
-          input: price,
-          output: price,
-        })),
-      }),
-      ...(options.modelSeconds !== undefined && { timeout_seconds: options.modelSeconds }),
-    })
-    const accounts = await openAssistAccounts({
-      accounts: worker.accounts,
-      tables: worker.tables,
-      vault,
-      settings,
-      fetch: globalThis.fetch,
-      clock,
-      limits: () => worker.engine?.limits,
-    })
-    let ids = 0
-    const newId = (): string => `id${process.pid}-${ids++}-${Math.trunc(clock.monotonicMs() * 1000)}`
-    const asked = openModels({
-      place: { config: { models } as never, vault, fetch: globalThis.fetch, clock },
-      store: worker.calls,
-    })
-    worker.models = asked
-    const note = (code: string, text: string): void => void worker.notes.push({ code, text })
-    const agents = await openAgents({
-      ledger,
-      clock,
-      fetch: globalThis.fetch,
-      web: pinnedFetch({ resolve: async () => [] }),
-      env: {},
-      home: world.home,
-      newId,
-      search: async () => worker.search,
-      ask: (question) => asked.ask({ ...question, purpose: 'agent' }),
-      isAdmins: async () => true,
-      note,
-    })
-    worker.kinds = assistKinds({
-      ledger,
-      accounts,
-      tables: worker.tables,
-      clock,
-      settings,
-      models: asked,
-      local: openLocalClassifier({ embed: undefined }),
-      search: async () => worker.search,
-      agents,
-      note,
-    })
-    const budgets = gmailBudgets(accounts.names(), settings)
-    worker.engine = await createEngine({ ledger, jobs: jobsOf(worker.kinds), budgets, clock })
-    await worker.engine.start()
-    return worker
-  }
-
-  async stop(): Promise<void> {
-    await this.engine.stop()
-    await this.search.close()
-    await this.ledger.close()
-  }
-}
-
 export async function startAssistWorld(options: AssistWorldOptions = {}): Promise<AssistWorld> {
   const { users = [ANN], database } = options
   const own = database === 'postgres' ? await freshDatabase() : undefined
@@ -461,10 +308,10 @@ export function bodyOf(raw: string): string {
 }
 
 /** As the user does in Gmail: the draft keeps its id, its message is another one. */
-export function edit(w: AssistWorld, draft: { id: string; raw: string }, text: string): void {
+export function edit(w: AssistWorld, draft: { id: string; raw: string }, text: string, address = ANN): void {
   const [head = ''] = draft.raw.split('\r\n\r\n')
   const kept = head
     .split('\r\n')
     .filter((line) => !/^(?:content-transfer-encoding|x-tidemark-draft)/i.test(line))
-  w.mailbox().updateDraft(draft.id, { raw: Buffer.from(`${kept.join('\r\n')}\r\n\r\n${text}`) })
+  w.mailbox(address).updateDraft(draft.id, { raw: Buffer.from(`${kept.join('\r\n')}\r\n\r\n${text}`) })
 }

@@ -19,12 +19,12 @@ import type { Category, Classification, VisibleMessage } from './contract.ts'
 import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import type { AssistKinds } from './kinds.ts'
 import { matchingRule } from './learning.ts'
-import { lastInbound, roleOf } from './plan.ts'
+import { isPutAway, lastInbound, roleOf } from './plan.ts'
 import { classificationOf, classificationSchema, classifyPrompt } from './prompts.ts'
 import { judgeSender } from './rules.ts'
 import { settle } from './settle.ts'
 import { noteMail, noteProblem } from './store/accounts.ts'
-import { putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
+import { forgetMessages, putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
 import { noteHit } from './store/rules.ts'
 
 /** The user may be at work on an answer. A draft that they left behind is no reason to leave new mail unsorted. */
@@ -89,9 +89,12 @@ async function nothingNew(
   },
 ): Promise<Outcome> {
   const { record } = talk
-  const shown = new Set(about.messages.map(({ id }) => id))
+  const shown = new Map(about.messages.map((message) => [message.id, message]))
   const gone = about.waiting.filter((id) => !shown.has(id))
-  const there = about.waiting.filter((id) => shown.has(id))
+  // Thrown away before it was sorted, and perhaps taken back.
+  const isAway = (id: string): boolean => record.category === null && isPutAway(shown.get(id)!)
+  const away = about.waiting.filter((id) => shown.has(id) && isAway(id))
+  const there = about.waiting.filter((id) => shown.has(id) && !isAway(id))
   // An older message of somebody else that came late belongs to what was sorted already.
   const isKnown = record.category !== null && about.message !== undefined
   return talk.end(
@@ -100,6 +103,7 @@ async function nothingNew(
       effects: async (tx) => {
         const nowMs = talk.nowMs
         await settleMessages(tx, record.account, gone, { state: 'gone', reason: 'it was deleted', nowMs })
+        await forgetMessages(tx, record.account, away)
         await settleMessages(tx, record.account, there, {
           state: isKnown ? 'classified' : 'skipped',
           reason: isKnown ? 'sorted with the conversation' : 'written by you, or not in the inbox any more',

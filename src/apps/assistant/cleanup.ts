@@ -16,7 +16,7 @@
 import { type Outcome, request } from '../../engine/index.ts'
 import { labelTitle } from './account.ts'
 import { routedAgents } from './agent/router.ts'
-import { CATEGORIES, type Category, type LabelRole, type VisibleMessage } from './contract.ts'
+import { CATEGORIES, type Category, LABELS, type LabelRole, type VisibleMessage } from './contract.ts'
 import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import { followUpFor } from './follow-ups.ts'
 import type { AssistKinds } from './kinds.ts'
@@ -32,8 +32,8 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (!messages) return talk.gone()
   const roles = rolesOn(messages, talk.account.labels)
   if (talk.record.category === null) return firstSight(talk, messages, roles)
-  if (roles.has('done') && !oursOf(talk.record).has('done')) return done(talk)
   await followDrafts(talk, messages)
+  if (roles.has('done') && !oursOf(talk.record).has('done')) return done(talk)
   const moved = movedTo(talk.record, roles)
   const { record } = talk
   if (moved !== undefined) {
@@ -50,7 +50,9 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   const isBack = back !== null && (talk.isFoundBy(back) || (talk.isSeen && !talk.hasLabel(back)))
   if (isBack) return cameBack(talk, back, roles)
   if (record.isApplied && record.label !== null && !roles.has(record.label)) {
-    if (talk.isSeen) return unlabelled(talk)
+    if (talk.isSeen) return unlabelled(talk, roles)
+    // A draft is all that is shown of it: one that has other labels as well would be found by every scan.
+    if (LABELS.some((role) => role !== record.label && talk.isFoundBy(role))) return settle(talk)
     const next = talk.isFoundBy(record.label) ? record : unseen(record)
     return talk.end(next, { note: 'nothing is seen that could have the label', code: 'unchanged' })
   }
@@ -197,20 +199,23 @@ async function labelledAgain(talk: Conversation, category: Category): Promise<Ou
   return settle(talk, { note: 'it has its label again', code: 'labelled' })
 }
 
-function unlabelled(talk: Conversation): Outcome {
+/** Taken away by the user; what they have put there instead, and is no word of theirs, goes with it. */
+async function unlabelled(talk: Conversation, roles: ReadonlySet<LabelRole>): Promise<Outcome> {
   const { record } = talk
   const why = `You took the label ${labelTitle(record.label!)} away.`
-  return talk.end(
-    {
-      ...record,
-      label: null,
-      labelWas: null,
-      // No draft is made for what the user has taken off the list.
-      status: record.status === 'pending' || record.status === 'discarded' ? 'skipped' : record.status,
-      order: null,
-    },
-    { event: { what: 'unlabelled', why, by: 'user', canUndo: true }, note: why, code: 'unlabelled' },
-  )
+  const event = { what: 'unlabelled', why, by: 'user' as const, canUndo: true }
+  // No draft is made for what the user has taken off the list, unless they ask for one at the same time.
+  const isOff = (record.status === 'pending' || record.status === 'discarded') && !roles.has('rework')
+  const next: ThreadRecord = {
+    ...record,
+    label: null,
+    labelWas: null,
+    status: isOff ? 'skipped' : record.status,
+    order: roles.has('rework') ? record.order : null,
+  }
+  if (rolesAre(roles, next)) return talk.end(next, { event, note: why, code: 'unlabelled' })
+  await talk.commit({ ...next, isApplied: false }, { event })
+  return settle(talk, { note: why, code: 'unlabelled' })
 }
 
 /** Sent, discarded or edited: commits what became of our drafts, and of the conversation with them. */

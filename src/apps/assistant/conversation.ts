@@ -10,10 +10,10 @@ import type { MailThread } from '../../cloud/gmail/client.ts'
 import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AssistAccount } from './account.ts'
-import type { LabelRole, VisibleMessage } from './contract.ts'
+import { LABELS, type LabelRole, type VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './kinds.ts'
 import { setLabel } from './labels.ts'
-import { isInbound, isPutAway, isSeen, relabelled, rolesOn, textHashOf } from './plan.ts'
+import { isInbound, isPutAway, isSeen, relabelled, textHashOf } from './plan.ts'
 import { DRAFT_KEY_HEADER, messageIdOf, splitAtMarker } from './reply.ts'
 import {
   type Actor,
@@ -174,9 +174,9 @@ export class Conversation {
     try {
       const { thread, label: now, labelWas } = this.record
       const isDone = label === 'done'
-      const messages = this.messages ?? (isDone ? await this.read() : []) ?? []
+      if (!this.messages && isDone) await this.read()
       const ours = [now, labelWas].filter((role) => role !== null)
-      const known = new Set([...rolesOn(messages, this.account.labels), ...ours])
+      const known = new Set([...LABELS.filter((role) => this.isFoundBy(role)), ...ours])
       const covered = isDone ? await this.#doneWith() : []
       await setLabel(this.account, { thread, label, known, messages: covered }, this.signal)
       return true
@@ -209,9 +209,10 @@ export class Conversation {
 
   /** A scan finds the label on it: on its drafts as well. */
   isFoundBy(role: LabelRole): boolean {
+    const messages = this.messages ?? []
     return this.hasLabel(
       role,
-      this.messages?.filter((message) => !isPutAway(message)),
+      messages.filter((message) => !isPutAway(message)),
     )
   }
 
@@ -319,8 +320,7 @@ export class Conversation {
   async beside(): Promise<string[]> {
     const { drafts } = await this.#strangers()
     if (drafts.length === 0) return []
-    const ids = await draftIds(this.account, this.signal)
-    return drafts.flatMap(({ id }) => ids.get(id) ?? [])
+    return [...(await this.idsOf(drafts)).values()]
   }
 
   /**
@@ -331,9 +331,9 @@ export class Conversation {
   async #since({ key, beside }: DraftRow): Promise<VisibleMessage | undefined> {
     const { drafts, rows } = await this.#strangers()
     if (beside === null || drafts.length === 0) return undefined
-    const ids = await draftIds(this.account, this.signal)
+    const ids = await this.idsOf(drafts)
     const others = new Set([...beside, ...rows.map(({ draftId }) => draftId)])
-    const since = drafts.filter(({ id }) => ids.has(id) && !others.has(ids.get(id)!))
+    const since = drafts.filter(({ id }) => !others.has(ids.get(id)!))
     return (
       since.find(({ messageId }) => messageId.includes(this.#ownId({ key }))) ??
       since.findLast(({ text }) => splitAtMarker(text) !== undefined) ??
@@ -350,9 +350,27 @@ export class Conversation {
    * they changed its recipients alone, and throw it away and take it back.
    */
   async takenOver({ draft, message, isGuessed }: FoundDraft): Promise<DraftRow> {
-    const draftId = draft.draftId ?? (await draftIds(this.account, this.signal)).get(message.id) ?? null
     const { id: messageId, text } = message
+    const draftId = draft.draftId ?? (await this.idsOf([message])).get(messageId)!
     return { ...draft, state: 'edited', textHash: '', draftId, messageId, text, isGuessed }
+  }
+
+  /**
+   * The drafts of these messages. One that has another message by now the user is changing just now: whoever went on
+   * would take it for none, and write a second one.
+   */
+  async idsOf(messages: readonly VisibleMessage[]): Promise<Map<string, string>> {
+    const all = await draftIds(this.account, this.signal)
+    const ids = new Map<string, string>()
+    for (const { id } of messages) {
+      const draftId = all.get(id)
+      if (draftId === undefined) {
+        const what = 'A draft was changed while the assistant looked at it.'
+        throw new TidemarkError(what, { kind: 'transient', code: 'draft-moved' })
+      }
+      ids.set(id, draftId)
+    }
+    return ids
   }
 
   async #byDraftId({ draftId }: DraftRow): Promise<VisibleMessage | undefined> {

@@ -19,7 +19,7 @@ import type { Outcome } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
 import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
-import { Conversation, draftIds, type FoundDraft, keyOf, type ThreadJob } from './conversation.ts'
+import { Conversation, type FoundDraft, keyOf, type ThreadJob } from './conversation.ts'
 import { guardDraft } from './guard/draft.ts'
 import type { AssistKinds } from './kinds.ts'
 import { draftKeyOf, isAnswered, lastInbound, styleFor, textHashOf } from './plan.ts'
@@ -39,7 +39,8 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
   const { record } = talk
   if (record.status !== 'pending' || record.category !== 'needs_response') {
-    if (!record.isApplied) return settle(talk)
+    // An earlier try may have come to Gmail after whoever has decided otherwise.
+    if (!record.isApplied || job.attempt > 1) return settle(talk)
     return { note: 'no draft is wanted', code: 'not-wanted' }
   }
   const messages = await talk.read()
@@ -323,7 +324,7 @@ export async function putIntoGmail(
   const found = isNoted || hasKey ? await talk.find(draft) : undefined
   if (found?.isSame) {
     const { id } = found.message
-    const draftId = (await draftIds(account, signal)).get(id) ?? null
+    const draftId = (await talk.idsOf([found.message])).get(id)!
     return { made: { ...draft, state: 'live', draftId, messageId: id }, isAdopted: true }
   }
   if (found) return { made: await talk.takenOver(found), isAdopted: true }

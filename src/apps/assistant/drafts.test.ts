@@ -1,7 +1,7 @@
 /** Drafts are made once, reworked at most three times, and followed to their end: sent, discarded or edited. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { editDraft, orderDraft, orderRework, requestSync, undoEvent } from './actions.ts'
+import { correctCategory, editDraft, orderDraft, orderRework, requestSync, undoEvent } from './actions.ts'
 import {
   ANN,
   type AssistWorld,
@@ -101,6 +101,22 @@ describe('a draft that was made and not written down, and edited by the user bef
       assert.deepEqual([row!.state, row!.draftId, row!.key, rows], ['edited', id, record.draftKey, []])
     })
   }
+
+  test('is the only one also where the user edits it again while it is looked for', async () => {
+    const { w, thread, go } = await madeUnheard({})
+    const id = rewrite(w, thread, 'Yes')
+    w.sim.faults.set({ rules: [{ do: 'stall', methods: ['drafts.list'], max: 1 }] })
+    await until(() => w.sim.faults.counts()[0]!.struck > 0)
+    w.mailbox().updateDraft(id, {
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes, gladly.'),
+    })
+    const releasing = setInterval(() => w.sim.faults.release(), 5)
+    await go().finally(() => clearInterval(releasing))
+    assert.deepEqual(
+      w.drafts(thread).map((one) => [one.id, one.text]),
+      [[id, 'Yes, gladly.']],
+    )
+  })
 
   for (const mark of ['', '✂️']) {
     test(`may be a letter that only the user wrote, and is never put away: by the mark "${mark}"`, async () => {
@@ -397,6 +413,16 @@ describe('what the user does with labels', () => {
     assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
   })
 
+  test('Done that comes with an edit of the draft leaves it known as the user’s', async () => {
+    const { w, thread } = await drafted()
+    edit(w, w.drafts(thread)[0]!, 'My own words')
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    await w.sync()
+    const [row] = await w.tables.drafts(ANN, thread)
+    assert.deepEqual([row!.state, row!.messageId], ['edited', w.drafts(thread)[0]!.messageId])
+    assert.equal((await w.record(thread))!.status, 'archived')
+  })
+
   test('mail that came after Done and before the look stays in the inbox, and is sorted as news', async () => {
     const { w, thread } = await drafted()
     w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
@@ -455,6 +481,54 @@ describe('what the user does with labels', () => {
     await w.sync(ANN, { full: true })
     assert.deepEqual(await w.labelsOn(mail.threadId), [])
     assert.equal((await w.record(mail.threadId))!.label, null)
+  })
+
+  test('a label that is taken away goes with one that says nothing and was put in its place', async () => {
+    const w = await begun()
+    const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    const [fyi, outbox] = [await w.labelId('fyi'), await w.labelId('outbox')]
+    w.mailbox().modifyThread(threadId, { remove: [fyi], add: [outbox] })
+    await w.sync()
+    assert.deepEqual([await w.labelsOn(threadId), (await w.record(threadId))!.label], [[], null])
+  })
+
+  test('a label that is taken away while a rework is under way is no reason not to write it', async () => {
+    const w = await begun()
+    const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    w.sim.faults.set({ rules: [{ do: 'error', status: 503, service: 'models' }] })
+    w.mailbox().modifyThread(threadId, { add: [await w.labelId('rework')] })
+    await requestSync(w.place, ANN)
+    await until(async () => (await w.record(threadId))!.problemCode === 'model-down')
+    w.mailbox().modifyThread(threadId, { remove: [await w.labelId('fyi')] })
+    await requestSync(w.place, ANN)
+    await until(async () => (await w.eventsOf(threadId)).includes('unlabelled'))
+    w.sim.faults.set({ rules: [] })
+    w.clock.aheadMs += 600_000
+    await w.sync()
+    assert.equal((await w.record(threadId))!.status, 'drafted')
+    assert.deepEqual([await w.labelsOn(threadId), w.drafts(threadId).length], [['outbox'], 1])
+  })
+
+  test('a category that is chosen while a draft is on its way to Gmail is what the conversation has in the end', async () => {
+    const w = await begun()
+    const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+    // The first label is that of sorting, the second that of the draft: it comes after the decision.
+    w.sim.faults.set({ rules: [{ do: 'stall', at: 'start', methods: ['threads.modify'], skip: 1, max: 1 }] })
+    await requestSync(w.place, ANN)
+    await until(() => w.sim.faults.counts()[0]!.struck > 0)
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await until(async () => {
+      const { label, isApplied } = (await w.record(thread))!
+      return label === 'fyi' && isApplied
+    })
+    // A stall is counted a moment before it holds.
+    const releasing = setInterval(() => w.sim.faults.release(), 5)
+    await w.settled().finally(() => clearInterval(releasing))
+    await w.sync()
+    assert.deepEqual([await w.labelsOn(thread), (await w.record(thread))!.label], [['fyi'], 'fyi'])
+    assert.equal(w.drafts(thread).length, 0)
   })
 
   test('a sorted label can be undone, and its reason is told', async () => {

@@ -1,6 +1,7 @@
 /** Mail comes in, is sorted, drafted, answered: over the simulated Gmail and the simulated model, by HTTP. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { requestSync } from './actions.ts'
 import {
   ANN,
   type AssistWorld,
@@ -8,6 +9,7 @@ import {
   DATABASES,
   edit,
   startAssistWorld,
+  until,
 } from './assist-world.suite.ts'
 import { DRAFT_KEY_HEADER } from './reply.ts'
 
@@ -228,3 +230,25 @@ describe('sorting', () => {
     for (const { threadId } of [plain, touched]) assert.deepEqual(await w.labelsOn(threadId), ['fyi'])
   })
 })
+
+for (const full of [true, false]) {
+  test(`mail that was thrown away before it was sorted is sorted when it is back: by ${full ? 'a scan' : 'history'}`, async () => {
+    const w = await begun()
+    const rule = {
+      do: 'throttle',
+      methods: ['messages.get', 'threads.get'],
+      retryAfterSeconds: 0.01,
+    } as const
+    w.sim.faults.set({ rules: [rule] })
+    const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+    await requestSync(w.place, ANN)
+    await until(async () => (await w.jobs('assist.classify')).length > 0)
+    w.mailbox().trashThread(threadId)
+    w.sim.faults.set({ rules: [] })
+    await w.settled()
+    assert.equal((await w.record(threadId))!.category, null)
+    w.mailbox().modifyThread(threadId, { remove: ['TRASH'], add: ['INBOX'] })
+    await w.sync(ANN, { full })
+    assert.equal((await w.record(threadId))!.category, 'fyi')
+  })
+}

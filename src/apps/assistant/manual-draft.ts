@@ -19,8 +19,11 @@ export async function runManualDraft(kinds: AssistKinds, job: ThreadJob): Promis
   if (!messages) return talk.gone()
   const { record } = talk
   const isSet = rolesOn(messages, talk.account.labels).has('needs_response')
-  if (!isSet || oursOf(record).has('needs_response'))
-    return { note: 'nothing was asked for', code: 'nothing-new' }
+  if (!isSet || oursOf(record).has('needs_response')) {
+    const told = { note: 'nothing was asked for', code: 'nothing-new' }
+    // Of what is seen only a draft has it, where a scan would find it again and again.
+    return !isSet && talk.isFoundBy('needs_response') ? settle(talk, told) : told
+  }
   const drafts = await talk.openDrafts()
   if (record.status === 'drafted' && drafts.length > 0) {
     return settle(talk, { note: 'a draft is there already', code: 'drafted' })

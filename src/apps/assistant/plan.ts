@@ -17,6 +17,8 @@ export type NetChange = {
   labels: ReadonlySet<string>
   added: ReadonlySet<string>
   removed: ReadonlySet<string>
+  /** Taken out of the trash, also where it was put there since. */
+  isFromTrash: boolean
 }
 
 /**
@@ -40,6 +42,7 @@ export function netChanges(records: readonly HistoryRecord[]): NetChange[] {
       labels: new Set(),
       added: new Set(),
       removed: new Set(),
+      isFromTrash: false,
     }
     byId.set(id, fresh)
     return fresh
@@ -53,10 +56,12 @@ export function netChanges(records: readonly HistoryRecord[]): NetChange[] {
     for (const { id, threadId, labelIds } of record.labelsAdded) {
       const change = of(id, threadId)
       for (const label of labelIds) if (!change.removed.delete(label)) change.added.add(label)
+      if (labelIds.includes('TRASH')) change.isFromTrash = false
     }
     for (const { id, threadId, labelIds } of record.labelsRemoved) {
       const change = of(id, threadId)
       for (const label of labelIds) if (!change.added.delete(label)) change.removed.add(label)
+      if (labelIds.includes('TRASH')) change.isFromTrash = true
     }
     for (const { id, threadId } of record.deleted) of(id, threadId).isDeleted = true
   }
@@ -69,6 +74,8 @@ export type ThreadWish = 'cleanup' | 'rework' | 'manual-draft'
 export type News = {
   arrivals: { id: string; threadId: string }[]
   deleted: string[]
+  /** Messages of drafts of ours that came out of the trash with more of their conversation: nobody has asked for them. */
+  back: string[]
   wishes: Map<string, Set<ThreadWish>>
   /** Something that could not be told apart: the mailbox itself must be asked. */
   isUnclear: boolean
@@ -85,13 +92,15 @@ export type NewsContext = {
 export function newsOf(changes: readonly NetChange[], context: NewsContext): News {
   const { labels, records, drafts } = context
   const roles = new Map(LABELS.map((role) => [labels[role], role]))
-  const news: News = { arrivals: [], deleted: [], wishes: new Map(), isUnclear: false }
+  const news: News = { arrivals: [], deleted: [], back: [], wishes: new Map(), isUnclear: false }
   const wish = (thread: string, what: ThreadWish): void => {
     const all = news.wishes.get(thread) ?? new Set()
     news.wishes.set(thread, all.add(what))
   }
+  const isOther = ({ id, isFromTrash }: NetChange): boolean => isFromTrash && !drafts.has(id)
+  const backAgain = new Set(changes.filter(isOther).map(({ threadId }) => threadId))
   for (const change of changes) {
-    const { id, isAdded, isDeleted, added, removed } = change
+    const { id, isAdded, isDeleted, isFromTrash, added, removed } = change
     const ours = drafts.get(id)
     const thread = change.threadId ?? ours
     if (isDeleted) {
@@ -99,19 +108,25 @@ export function newsOf(changes: readonly NetChange[], context: NewsContext): New
       if (ours !== undefined) wish(ours, 'cleanup')
       continue
     }
-    if (isInboxArrival(change)) {
+    // It was put away when it should have been sorted.
+    const isUnsorted = isFromTrash && ours === undefined && records.get(thread ?? '')?.category === null
+    if (isInboxArrival(change) || isUnsorted) {
       if (thread === undefined) news.isUnclear = true
       else news.arrivals.push({ id, threadId: thread })
     }
     if (thread === undefined) continue
     // Put to the trash, taken out of it, or sent as it is: no longer the draft that it was.
-    const isMoved = added.has('TRASH') || removed.has('TRASH') || removed.has('DRAFT')
+    const isMoved = added.has('TRASH') || isFromTrash || removed.has('DRAFT')
     if (ours !== undefined && isMoved) wish(ours, 'cleanup')
+    if (ours !== undefined && isFromTrash && backAgain.has(thread)) news.back.push(id)
     if (isAdded && change.labels.has('SENT')) wish(thread, 'cleanup')
     const record = records.get(thread)
     // Out of where nobody saw it, with the label that it had.
     const isBack = removed.has('TRASH') || removed.has('SPAM')
     if (isBack && record && unseenLabel(record) !== null) wish(thread, 'cleanup')
+    // There, with its label: nobody sees it any more, if that is all of it.
+    const isAway = added.has('TRASH') || added.has('SPAM')
+    if (isAway && record?.isApplied && record.label !== null) wish(thread, 'cleanup')
     for (const label of added) {
       const role = roles.get(label)
       if (role !== undefined) for (const one of wishesOf(role, record)) wish(thread, one)

@@ -22,7 +22,9 @@ export async function runRework(kinds: AssistKinds, job: ThreadJob): Promise<Out
     return talk.end(record, { jobs: draftJobs(talk, record), note: 'is under way', code: 'under-way' })
   }
   if (!rolesOn(messages, talk.account.labels).has('rework')) {
-    return { note: 'the label is gone', code: 'nothing-new' }
+    const told = { note: 'the label is gone', code: 'nothing-new' }
+    // Of what is seen only a draft has it, where a scan would find it again and again.
+    return talk.isFoundBy('rework') ? settle(talk, told) : told
   }
   const order = await orderFrom(talk, messages)
   if (record.reworks >= REWORKS_MAX) return refused(talk)

@@ -30,7 +30,14 @@ import {
   moveCursor,
   setLabels,
 } from './store/accounts.ts'
-import { decideDrafts, isHeld, noteMessages, settleMessages, touchThreads } from './store/records.ts'
+import {
+  decideDrafts,
+  isHeld,
+  noteMessages,
+  reviveDrafts,
+  settleMessages,
+  touchThreads,
+} from './store/records.ts'
 
 const PAGES_MAX = 10_000
 /** A push is there before its history can be read: looks again after so long, and so often. */
@@ -130,6 +137,7 @@ async function followHistory(
       await touchThreads(tx, account.name, touched, nowMs)
       await noteMessages(tx, account.name, arrivals, nowMs, isBacklog ? 'held' : 'waiting')
       await settleMessages(tx, account.name, news.deleted, { state: 'gone', reason: 'it was deleted', nowMs })
+      await reviveDrafts(tx, account.name, news.back)
       await moveCursor(tx, account.name, { cursor: historyId, full: undefined, nowMs })
     },
   })
@@ -311,7 +319,6 @@ async function compareDrafts(
   wishes: Map<string, Set<ThreadWish>>,
 ): Promise<void> {
   const open = await kinds.tables.openDrafts(account.name)
-  if (open.length === 0) return
   const there = await draftIds(account, job.signal)
   for (const { draftId, messageId, thread, state } of open) {
     if (state === 'intended') continue

@@ -325,6 +325,22 @@ test('a conversation that is thrown away before a decision about it has reached 
   assert.deepEqual([record.category, await w.labelsOn(thread)], ['action_required', ['action_required']])
 })
 
+for (const role of ['payment_request', 'needs_response', 'rework'] as const) {
+  test(`a conversation in spam whose draft the user gave ${role} is looked at for that, and then no more`, async () => {
+    const { w, thread } = await drafted()
+    const { messageId } = w.drafts(thread)[0]!
+    w.mailbox().modify(thread, { add: ['SPAM'] })
+    await w.sync(ANN, { full: true })
+    w.mailbox().modify(messageId, { add: [await w.labelId(role)] })
+    await w.sync(ANN, { full: true })
+    const looks = async (): Promise<number> =>
+      (await w.jobs()).filter(({ kind }) => kind !== 'assist.sync').length
+    const before = await looks()
+    await w.sync(ANN, { full: true })
+    assert.equal(await looks(), before)
+  })
+}
+
 describe('a conversation that comes back', () => {
   type Place = 'trash' | 'spam'
 
@@ -550,6 +566,66 @@ describe('a conversation that comes back', () => {
     )
     assert.equal(live.length, 1)
   })
+
+  for (const isSeen of [false, true]) {
+    const when = isSeen ? 'after it was seen there' : 'before anybody has looked'
+    test(`with drafts that we had replaced has the one that took their place: ${when}`, async () => {
+      const { w, thread } = await drafted()
+      await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+      await w.settled()
+      const before = w.drafts(thread)
+      w.mailbox().trashThread(thread)
+      if (isSeen) await w.sync()
+      w.mailbox().untrashThread(thread)
+      assert.equal(w.drafts(thread).length, 2)
+      await w.sync()
+      assert.deepEqual(w.drafts(thread), before)
+      assert.equal((await w.record(thread))!.status, 'drafted')
+    })
+  }
+
+  test('where no answer is wanted has one of the drafts that we had put away at most', async () => {
+    const { w, thread } = await drafted()
+    await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+    await w.settled()
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    w.mailbox().trashThread(thread)
+    await w.sync()
+    w.mailbox().untrashThread(thread)
+    assert.equal(w.drafts(thread).length, 2)
+    await w.sync()
+    assert.equal(w.drafts(thread).length, 1)
+  })
+
+  test('only by its draft is found by a scan, also where no other draft is open', async () => {
+    const { w, thread } = await drafted()
+    const { messageId } = w.drafts(thread)[0]!
+    w.mailbox().trash(messageId)
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'discarded')
+    w.mailbox().untrash(messageId)
+    await w.sync(ANN, { full: true })
+    assert.equal((await w.record(thread))!.status, 'drafted')
+  })
+
+  for (const place of ['trash', 'spam'] as const) {
+    test(`is on the board again, and was not while it was in the ${place}`, async () => {
+      const w = await begun()
+      const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+      const shown = async (): Promise<unknown> => [
+        (await w.tables.list({ accounts: [ANN], limit: 10 })).map(({ thread }) => thread),
+        (await w.tables.counts(ANN)).map(({ category, count }) => [category, count]),
+      ]
+      await w.sync()
+      assert.deepEqual(await shown(), [[threadId], [['fyi', 1]]])
+      putAway(w, threadId, place)
+      await w.sync()
+      assert.deepEqual(await shown(), [[], []])
+      await comesBack(w, threadId, place, false)
+      assert.deepEqual(await shown(), [[threadId], [['fyi', 1]]])
+    })
+  }
 
   test('only by a draft that we had replaced, which the user wants, leaves it to them', async () => {
     const { w, thread } = await drafted()

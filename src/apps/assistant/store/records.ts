@@ -291,6 +291,15 @@ export async function settleMessages(
   )
 }
 
+/** As if they had never been seen: when they come to the inbox, they are news. */
+export async function forgetMessages(tx: Tx, account: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.run(`DELETE FROM assist_messages WHERE account = ? AND message IN (${textsFrom(tx)})`, [
+    account,
+    JSON.stringify(ids),
+  ])
+}
+
 export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
   await tx.run(
     `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at, beside, guessed)
@@ -325,6 +334,18 @@ export async function setDraftState(
     account,
     key,
   ])
+}
+
+/**
+ * What we had put into the trash came out of it with the conversation: as what the user threw away and took back, of
+ * which one stays at most (cleanup.ts).
+ */
+export async function reviveDrafts(tx: Tx, account: string, messages: readonly string[]): Promise<void> {
+  if (messages.length === 0) return
+  await tx.run(
+    `UPDATE assist_drafts SET state = 'gone' WHERE account = ? AND state = 'trashed' AND message IN (${textsFrom(tx)})`,
+    [account, JSON.stringify(messages)],
+  )
 }
 
 export async function addEvent(tx: Tx, event: NewEvent): Promise<void> {

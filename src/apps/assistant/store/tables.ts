@@ -40,6 +40,8 @@ export type ThreadFilter = {
   limit: number
 }
 
+/** Sorted, and not in the trash or spam with its label (unseenLabel). */
+const SHOWN = `category IS NOT NULL AND NOT (applied = 1 AND label IS NULL AND label_was IS NOT NULL)`
 const RULES_MAX = 1_000
 const EXAMPLES_MAX = 2_000
 const EVENTS_MAX = 500
@@ -86,10 +88,10 @@ export class AssistTables {
     return new Map(rows.map((row) => [row.thread, recordOf(row)]))
   }
 
-  /** Those that are classified, newest change first. */
+  /** Those that are classified and not thrown away, newest change first. */
   async list(filter: ThreadFilter): Promise<ThreadRecord[]> {
     const { accounts, status, category, before, limit } = filter
-    const where = [`category IS NOT NULL`]
+    const where = [SHOWN]
     const params: Value[] = [JSON.stringify(accounts)]
     if (status !== undefined) {
       where.push(`status = ?`)
@@ -136,10 +138,10 @@ export class AssistTables {
     return rows.map(recordOf)
   }
 
-  /** How many threads have each status and category. */
+  /** How many threads of those that are listed have each status and category. */
   async counts(account: string): Promise<{ status: ThreadStatus; category: Category; count: number }[]> {
     const rows = await this.#all<{ status: ThreadStatus; category: Category; n: number }>(
-      `SELECT status, category, COUNT(*) AS n FROM assist_threads WHERE account = ? AND category IS NOT NULL
+      `SELECT status, category, COUNT(*) AS n FROM assist_threads WHERE account = ? AND ${SHOWN}
        GROUP BY status, category ORDER BY status, category`,
       [account],
     )

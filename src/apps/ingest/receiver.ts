@@ -29,6 +29,7 @@ import {
   type Counter,
   type Counts,
   count,
+  endProblem,
   noteDepth,
   noteProblem,
   noteReceived,
@@ -102,6 +103,8 @@ export class Receiver {
   readonly #stop = new AbortController()
   #loop: Promise<void> | undefined
   #later: TidemarkError | undefined
+  /** Whether the queue was read when it was last asked, be it that nothing was there. */
+  #isRead = false
   #depthAtMs = Number.NEGATIVE_INFINITY
   #ticking: Promise<void> = Promise.resolve()
   #cancelTick: CancelTimer = () => undefined
@@ -148,7 +151,10 @@ export class Receiver {
       await this.look()
       const room = await this.#room()
       if (room <= 0) break
-      const messages = await this.#receive(DRAIN_WAIT_MS, room, signal)
+      const messages = await this.#receive(DRAIN_WAIT_MS, room, signal).catch(async (thrown: unknown) => {
+        await this.#failed(asTidemarkError(thrown))
+        throw thrown
+      })
       if (messages.length === 0) break
       brought += await this.take(messages)
       failed = this.#later ?? failed
@@ -188,11 +194,16 @@ export class Receiver {
     await this.#writeCounts()
   }
 
-  /** For people and for alerts: how much waits, and since when. */
+  /** For people and for alerts: how much waits, and since when; and that what was wrong with the queue is over. */
   async noteDepth(): Promise<void> {
     const { queue, engine, clock } = this.#in
     try {
-      const { waiting, inFlight, oldestAgeMs } = await queue.depth()
+      const depth = await queue.depth().catch(() => undefined)
+      // One in flight may be put off, because its store was away: when it comes again, that is known.
+      if (this.#isRead && !this.#later && !depth?.inFlight)
+        await engine.write({ effects: (tx) => endProblem(tx, this.name) })
+      if (!depth) return
+      const { waiting, inFlight, oldestAgeMs } = depth
       const nowMs = clock.now()
       const sent = this.held.all().flatMap(({ message }) => message.sentAtMs ?? [])
       const inHandAtMs = sent.length === 0 ? null : Math.min(...sent)
@@ -328,7 +339,7 @@ export class Receiver {
     while (!signal.aborted) {
       try {
         // Where not even this can be written, what is received could not be either.
-        if (unnoted) await this.#noteFailure(unnoted)
+        if (unnoted) await noteFailure(this.#in, unnoted)
         unnoted = undefined
         const isPaused = await this.#isPaused()
         const room = isPaused ? 0 : await this.#room()
@@ -365,7 +376,8 @@ export class Receiver {
     const failed = answers.find((answer) => answer.status === 'rejected')
     if (!failed) this.#asksUntilMs = undefined
     // What came must not wait for its visibility to end.
-    if (failed && messages.length === 0) throw failed.reason
+    this.#isRead = !failed || messages.length > 0
+    if (failed && !this.#isRead) throw failed.reason
     const isFull = messages.length >= calls * receiveMax
     this.#calls = isFull ? Math.min(CALLS_MAX, calls * 2) : 1
     if (messages.length > 0 || calls === 1) return distinctMessages(messages)
@@ -395,7 +407,7 @@ export class Receiver {
     const { engine, onError } = this.#in
     onError(error)
     try {
-      await this.#noteFailure(error)
+      await noteFailure(this.#in, error)
       if (error.kind === 'auth')
         await engine.pause('stream', streamOf(this.name), `sign-in needed: ${error.message}`, SIGN_IN)
       return true
@@ -404,17 +416,6 @@ export class Receiver {
       onError(thrown)
       return false
     }
-  }
-
-  async #noteFailure({ message }: TidemarkError): Promise<void> {
-    const { engine, clock } = this.#in
-    const nowMs = clock.now()
-    await engine.write({
-      effects: async (tx) => {
-        await putPipeline(tx, this.name)
-        await noteProblem(tx, this.name, { problem: message, nowMs })
-      },
-    })
   }
 
   // --- Reading messages --------------------------------------------------------------------------------------------
@@ -633,6 +634,20 @@ export class Receiver {
         })
     })
   }
+}
+
+/** Its queue cannot be opened, or not be read. */
+export async function noteFailure(
+  { engine, clock, pipeline }: Pick<ReceiverInput, 'engine' | 'clock' | 'pipeline'>,
+  { message }: TidemarkError,
+): Promise<void> {
+  const nowMs = clock.now()
+  await engine.write({
+    effects: async (tx) => {
+      await putPipeline(tx, pipeline.name)
+      await noteProblem(tx, pipeline.name, { problem: message, nowMs })
+    },
+  })
 }
 
 function countsOf(all: readonly Read[], { found }: PreparedPlacing, placed: readonly Placed[]): Counts {

@@ -46,7 +46,13 @@ export type ObjectHead = {
 }
 
 export type ObjectPage = {
-  objects: readonly { uri: string; version: ObjectVersion; sizeBytes: number; modifiedAtMs: number | null }[]
+  objects: readonly {
+    uri: string
+    version: ObjectVersion
+    /** Null where it cannot be read. */
+    sizeBytes: number | null
+    modifiedAtMs: number | null
+  }[]
   /** Where the next page begins; null at the end. */
   next: string | null
 }

@@ -3,7 +3,7 @@ import { systemClock } from '../../base/clock.ts'
 import { formatCount, formatDuration } from '../../base/format.ts'
 import { plural, shellWord } from '../../base/wording.ts'
 import { findService } from '../../cloud/registry.ts'
-import { errorCode } from '../../engine/observe/job-texts.ts'
+import { errorCode, errorMessage } from '../../engine/observe/job-texts.ts'
 import type { JobRow } from '../../ledger/contract.ts'
 import { SIGN_IN } from '../../ledger/control.ts'
 import { BROKEN_CODE } from '../../ledger/dependencies.ts'
@@ -118,7 +118,7 @@ function explain({ output }: CliContext, { app }: OpenedSources, ending: Ending)
   // What only waited for another that failed is explained by that one.
   const first = failed.filter(({ error }) => errorCode(error) !== BROKEN_CODE)
   for (const { id, kind, error } of first.slice(0, FAILED_SHOWN_MAX)) {
-    output.note(`${name}: job #${id} (${kind}) failed: ${errorText(error)}`)
+    output.note(`${name}: job #${id} (${kind}) failed: ${errorMessage(error)}`)
     output.note(`  The next sync tries it again. More about it: tidemark jobs show ${id}`)
   }
 }
@@ -129,15 +129,6 @@ function obstacleHint(app: string, { where, error, sinceMs }: SourceObstacle): s
   if (where !== 'cloud') return `${hint}Nothing is lost: the ${goesOn}`
   const forText = formatDuration(systemClock.monotonicMs() - sinceMs)
   return `It was tried for ${forText}. ${hint}Nothing is lost. The ${goesOn}`
-}
-
-/** The ledger keeps errors as JSON. */
-function errorText(error: string | null): string {
-  try {
-    return (JSON.parse(error ?? '') as { message?: string }).message ?? 'no reason was noted'
-  } catch {
-    return error || 'no reason was noted'
-  }
 }
 
 function endingJson({ status, obstacle, failed, pause }: Ending): object {

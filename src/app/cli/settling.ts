@@ -39,7 +39,7 @@ export async function untilSettled(
   for (let round = 0; round < ROUNDS_MAX; round++) {
     await untilIdle(context, opened, settling)
     if (settling.stop.aborted || settling.progress.ledger.trouble) return
-    const next = await opened.sources.next?.(settling.sources)
+    const next = await unlessStuck(context, opened, settling, opened.sources.next?.(settling.sources))
     if (next === undefined || next === before) return
     before = next
   }
@@ -61,7 +61,45 @@ async function untilIdle({ output }: CliContext, opened: OpenedSources, settling
   }
 }
 
-function checkLedger({ app }: OpenedSources, { progress, patienceMs }: Settling): void {
+/**
+ * What is begun is written to the ledger, which may be full or away for as long as it likes: neither patience nor who
+ * says stop waits for that. Undefined where it is left behind.
+ */
+export async function unlessStuck<T>(
+  { output }: Pick<CliContext, 'output'>,
+  opened: Pick<OpenedSources, 'app'>,
+  settling: Pick<Settling, 'stop' | 'patienceMs' | 'progress'>,
+  work: Promise<T> | undefined,
+): Promise<T | undefined> {
+  const { progress, stop } = settling
+  let isOver = false
+  // Who is left behind has nobody to tell; everybody else is told below.
+  const ending = work
+    ?.catch(() => undefined)
+    .then(() => {
+      isOver = true
+    })
+  const everyMs = output.isTerminal ? LOOK_TERMINAL_MS : LOOK_LINES_MS
+  let shownMs = Number.NEGATIVE_INFINITY
+  while (ending && !isOver) {
+    const isStuck = progress.ledger.trouble !== undefined
+    if (isStuck && stop.aborted) return undefined
+    checkLedger(opened, settling)
+    if (isStuck && systemClock.monotonicMs() - shownMs >= everyMs) {
+      shownMs = systemClock.monotonicMs()
+      await progress.show()
+    }
+    const step = new AbortController()
+    await Promise.race([ending, sleep(systemClock, STEP_MS, step.signal).catch(() => undefined)])
+    step.abort()
+  }
+  return work
+}
+
+function checkLedger(
+  { app }: Pick<OpenedSources, 'app'>,
+  { progress, patienceMs }: Pick<Settling, 'progress' | 'patienceMs'>,
+): void {
   const { trouble } = progress.ledger
   if (!trouble || patienceMs === undefined || trouble.forMs < Math.min(patienceMs, LEDGER_MS_MAX)) return
   throw new TidemarkError(trouble.detail, {

@@ -11,7 +11,7 @@ import { resumeSignedIn } from '../signed-in.ts'
 import type { Source } from '../sources.ts'
 import { conclude, pauseOf } from './ending.ts'
 import { SyncProgress } from './progress.ts'
-import { untilSettled } from './settling.ts'
+import { unlessStuck, untilSettled } from './settling.ts'
 import { type AppInput, chosenSources, type OpenedSources, type SourcesApp, withSources } from './with-app.ts'
 
 /** Jobs that failed before and are tried again by a sync. */
@@ -55,6 +55,8 @@ export type SyncRun = {
   progress: SyncProgress
   /** Waits until what was enqueued is settled. */
   settle(): Promise<void>
+  /** Begins something with each source; a ledger that cannot be written is not waited for without end. */
+  begin(how: (source: Source) => Promise<void>): Promise<void>
 }
 
 export async function syncSources(
@@ -146,11 +148,14 @@ async function run(context: CliContext, opened: OpenedSources, running: Running)
   const progress = new SyncProgress(context, opened, all)
   // Whoever watches has time.
   const patienceMs = isWatch ? undefined : (sources.patienceMs?.() ?? PATIENCE_MS)
-  const settle = (): Promise<void> =>
-    untilSettled(context, opened, { sources: all, stop, patienceMs, progress })
-  const asRun: SyncRun = { sources: all, stop, progress, settle }
+  const settling = { sources: all, stop, patienceMs, progress }
+  const settle = (): Promise<void> => untilSettled(context, opened, settling)
+  const begin: SyncRun['begin'] = async (how) => {
+    for (const source of all) await unlessStuck(context, opened, settling, how(source))
+  }
+  const asRun: SyncRun = { sources: all, stop, progress, settle, begin }
   try {
-    for (const source of all) await (steps.begin ?? sources.begin)(source)
+    await begin(steps.begin ?? sources.begin)
     await settle()
     await steps.settled?.(asRun)
     if (sources.follow) await follow(opened, asRun)
@@ -164,9 +169,9 @@ async function run(context: CliContext, opened: OpenedSources, running: Running)
   await conclude(context, opened, { sources: kept, stopped: stop.aborted, explain: steps.explain })
 }
 
-async function follow({ sources }: OpenedSources, { sources: all, stop, settle }: SyncRun): Promise<void> {
+async function follow({ sources }: OpenedSources, { stop, settle, begin }: SyncRun): Promise<void> {
   if (stop.aborted) return
-  for (const source of all) await (sources.follow ?? sources.begin)(source)
+  await begin(sources.follow ?? sources.begin)
   await settle()
 }
 

@@ -19,13 +19,26 @@ import { unknownPipeline } from './pipelines.ts'
 
 type Place = Pick<Runtime, 'accounts' | 'vault' | 'engine'>
 
+/** What parts of a configuration are called by who configures it. */
+const FLAGS: Readonly<Record<string, string>> = {
+  location: '--bucket',
+  allow: '--allow',
+  hosts: '--host',
+  'after.to': '--to',
+  'store.endpoint': '--endpoint',
+  'queue.endpoint': '--queue-endpoint',
+  'queue.url': '--sqs',
+  'queue.servers': '--nats',
+}
+
 /** Refuses what does not fit, and says which part of it. */
 export function checkConfig(input: unknown): PipelineConfig {
   const parsed = pipelineSchema.safeParse(input)
   if (!parsed.success) {
     const issue = parsed.error.issues[0]
+    const path = issue?.path.filter((part) => typeof part === 'string').join('.') ?? ''
     throw new UsageError(
-      `This is no configuration of a pipeline: ${issue?.path.join('.') || 'all of it'}: ${issue?.message}.`,
+      `This is no configuration of a pipeline: ${FLAGS[path] ?? (path || 'all of it')}: ${issue?.message}.`,
       { code: 'pipeline-config', cause: parsed.error },
     )
   }
@@ -33,7 +46,7 @@ export function checkConfig(input: unknown): PipelineConfig {
   if (config.queue.kind === 'none' && config.location === null) {
     throw new UsageError('The pipeline has neither a queue nor anything to list.', {
       code: 'pipeline-config',
-      hint: 'Say where messages come from (--sqs, --folder, --inbox), or what is listed (--bucket).',
+      hint: 'Say where messages come from (--sqs, --pubsub, --nats, --folder, --inbox), or what is listed (--bucket).',
     })
   }
   checkMove(config)
@@ -56,8 +69,6 @@ function checkMove({ after, queue, location, allow }: PipelineConfig): void {
   const read = [location, ...allow].find((one) => one !== null && `${one}/`.startsWith(to))
   if (read != null)
     refuse(`Objects cannot be moved to ${to}, where they are read from.`, 'Name another place with --to.')
-  if (folder === undefined && !/^(?:s3|gs|file):/.test(to))
-    refuse(`Nothing can be moved to ${to}.`, 'Write it like s3://bucket/done/.')
 }
 
 /** What was moved stays out of sight, also when nothing is moved any more, or to somewhere else. */

@@ -147,6 +147,17 @@ describe('other envelopes', () => {
     assert.equal(codeOf(parse({ uris: ['s3://b/a', 5] })), 'unknown:bad-uri')
   })
 
+  test('an address or a version that is longer than databases index is unknown', () => {
+    const long = 'ü'.repeat(1_100)
+    for (const fields of [
+      { uri: `https://h/${long}` },
+      { uri: 's3://b/a', version: long },
+      { Records: [s3Record(encodeURIComponent(long))] },
+    ])
+      assert.equal(codeOf(parse(fields)), 'unknown:too-long')
+    assert.equal(parse({ uri: `https://h/${'u'.repeat(2_000)}` }).kind, 'objects')
+  })
+
   test('a text that no database keeps is unknown, wherever it stands', () => {
     for (const text of ['a\0', 'a\ud800', '\udc00a']) {
       const uri = 's3://b/a'

@@ -3,6 +3,7 @@
  * nothing that stands in it throws here, and what nobody understands is `unknown` with a reason.
  */
 import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import type { ObjectVersion } from '../../cloud/object-store.ts'
 import type { QueueMessage } from '../../cloud/queue.ts'
 import type { AnnouncedObject, Envelope, EnvelopeFormat } from './contract.ts'
@@ -18,6 +19,9 @@ const OBJECTS_MAX = 10_000
 /** A topic may be subscribed to another one's messages. */
 const WRAPPINGS_MAX = 3
 const URI_CHARS_MAX = 4_096
+/** An index of PostgreSQL takes 2,704 bytes, of which the pipeline and the version have some. Keys of buckets have 1,024. */
+const URI_BYTES_MAX = 2_048
+const VERSION_BYTES_MAX = 512
 const SCHEMES = /^(s3|gs|file|https):\/\/./
 
 type Fields = Readonly<Record<string, unknown>>
@@ -175,6 +179,10 @@ function announced(format: EnvelopeFormat, objects: readonly AnnouncedObject[], 
   if (!objects.every(isStorable)) {
     return unknown('bad-text', 'an address or a version in it has a NUL, or half of a character')
   }
+  if (objects.some(isTooLong)) {
+    const most = `${URI_BYTES_MAX} and ${VERSION_BYTES_MAX} bytes`
+    return unknown('too-long', `an address or a version in it is longer than ${most}`)
+  }
   if (objects.length > 0) return { kind: 'objects', format, objects, dropped }
   if (dropped > 0)
     return nothing(format, 'other-event', 'none of its events is about an object that was created')
@@ -196,9 +204,22 @@ function isStorable({ uri, version }: AnnouncedObject): boolean {
   return texts.every((text) => text === storable(text))
 }
 
+function isTooLong({ uri, version }: AnnouncedObject): boolean {
+  return Buffer.byteLength(uri) > URI_BYTES_MAX || Buffer.byteLength(version?.id ?? '') > VERSION_BYTES_MAX
+}
+
 /** Where it must be told although it cannot be kept as it is. */
 export function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD')
+}
+
+/** The same of an address; of one that is too long its beginning, and what tells it from others that begin alike. */
+export function storableUri(uri: string): string {
+  const bytes = Buffer.from(storable(uri))
+  if (bytes.length <= URI_BYTES_MAX) return bytes.toString()
+  const rest = `…${createHash('sha256').update(bytes).digest('hex')}`
+  const begins = bytes.subarray(0, URI_BYTES_MAX - Buffer.byteLength(rest) - 2)
+  return `${storable(begins.toString())}${rest}`
 }
 
 function fieldsOf(text: string): Fields | undefined {

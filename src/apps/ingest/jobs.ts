@@ -33,7 +33,7 @@ import {
 } from './kinds.ts'
 import { runListing } from './listing.ts'
 import { runObject } from './object.ts'
-import { itemOf, OBJECT_KIND } from './pipeline.ts'
+import { itemOf, LIST_KIND, OBJECT_KIND } from './pipeline.ts'
 import { runReplay } from './replay.ts'
 import { runSomeObjects } from './small-objects.ts'
 import { runSweep } from './sweep.ts'
@@ -76,7 +76,7 @@ export function ingestKinds(deps: IngestDeps): IngestKinds {
       run: (job) => runSomeObjects(kinds, job),
     }),
     list: defineJob({
-      kind: 'ingest.list',
+      kind: LIST_KIND,
       payload: OfPipeline,
       key,
       lane: 'bulk',

@@ -15,6 +15,7 @@ export const SERVICE = 'ingest'
 
 /** The kind of the jobs whose items are object versions. */
 export const OBJECT_KIND = 'ingest.object'
+export const LIST_KIND = 'ingest.list'
 
 const text = z.string().min(1).max(2_048)
 /** They would be kept, and shown, as they are. */
@@ -31,6 +32,10 @@ const url = text.refine((value) => URL.canParse(value), 'it must be an address')
 /** A bucket alone means all of it, and not every bucket whose name begins so. */
 const place = text
   .refine(hasNoUser, NO_USER)
+  .refine(
+    (value) => /^(?:s3|gs):\/\/[^/]|^file:\/\/\//.test(value),
+    'it must begin with s3://, gs:// or file:///',
+  )
   .transform((value) => (/^(s3|gs):\/\/[^/]+$/.test(value) ? `${value}/` : value))
 
 export const QUEUE_KINDS = ['none', 'inbox', 'folder', 'sqs', 'pubsub', 'nats'] as const

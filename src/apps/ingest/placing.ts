@@ -3,7 +3,7 @@ import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
 import { type JobRequest, request } from '../../engine/index.ts'
 import type { RowLocks, Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
-import { storable } from './envelope.ts'
+import { storableUri } from './envelope.ts'
 import type { IngestKinds } from './kinds.ts'
 import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
@@ -49,7 +49,7 @@ function foundByHead(uri: string, head: ObjectHead | undefined): Found {
 
 /** One whose name no database keeps is told by the nearest one, under which it is not found: it is bad, and stops nothing. */
 export function foundByListing({ uri, version, sizeBytes }: ObjectPage['objects'][number]): Found {
-  return foundOf(storable(uri), version, { sizeBytes, isCurrent: true })
+  return foundOf(storableUri(uri), version, { sizeBytes, isCurrent: true })
 }
 
 export type PreparedPlacing = {

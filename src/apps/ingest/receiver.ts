@@ -29,6 +29,7 @@ import {
   type Counter,
   type Counts,
   count,
+  endProblem,
   noteDepth,
   noteProblem,
   noteReceived,
@@ -102,6 +103,8 @@ export class Receiver {
   readonly #stop = new AbortController()
   #loop: Promise<void> | undefined
   #later: TidemarkError | undefined
+  /** Whether the queue was read when it was last asked, be it that nothing was there. */
+  #isRead = false
   #depthAtMs = Number.NEGATIVE_INFINITY
   #ticking: Promise<void> = Promise.resolve()
   #cancelTick: CancelTimer = () => undefined
@@ -120,11 +123,6 @@ export class Receiver {
 
   get name(): string {
     return this.#in.pipeline.name
-  }
-
-  /** Behind its objects: whoever places these counts as well, at the end, and holds what is counted until it is committed. */
-  get #turnOfCounts(): string {
-    return `${this.name} then counts`
   }
 
   /** Receives until it is stopped. */
@@ -153,7 +151,10 @@ export class Receiver {
       await this.look()
       const room = await this.#room()
       if (room <= 0) break
-      const messages = await this.#receive(DRAIN_WAIT_MS, room, signal)
+      const messages = await this.#receive(DRAIN_WAIT_MS, room, signal).catch(async (thrown: unknown) => {
+        await this.#failed(asTidemarkError(thrown))
+        throw thrown
+      })
       if (messages.length === 0) break
       brought += await this.take(messages)
       failed = this.#later ?? failed
@@ -193,17 +194,25 @@ export class Receiver {
     await this.#writeCounts()
   }
 
-  /** For people and for alerts: how much waits, and since when. */
+  /** For people and for alerts: how much waits, and since when; and that what was wrong with the queue is over. */
   async noteDepth(): Promise<void> {
     const { queue, engine, clock } = this.#in
     try {
-      const { waiting, inFlight, oldestAgeMs } = await queue.depth()
+      const depth = await queue.depth().catch(() => undefined)
+      // One in flight may be put off, because its store was away: when it comes again, that is known.
+      if (this.#isRead && !this.#later && !depth?.inFlight)
+        await engine.write({
+          turn: turnOfCounts(this.name),
+          effects: (tx) => endProblem(tx, this.name),
+        })
+      if (!depth) return
+      const { waiting, inFlight, oldestAgeMs } = depth
       const nowMs = clock.now()
       const sent = this.held.all().flatMap(({ message }) => message.sentAtMs ?? [])
       const inHandAtMs = sent.length === 0 ? null : Math.min(...sent)
       const oldestAtMs = oldestAgeMs === null ? inHandAtMs : nowMs - oldestAgeMs
       await engine.write({
-        turn: this.#turnOfCounts,
+        turn: turnOfCounts(this.name),
         effects: (tx) => noteDepth(tx, this.name, { waiting, inFlight, oldestAtMs, nowMs }),
       })
     } catch {
@@ -336,7 +345,7 @@ export class Receiver {
     while (!signal.aborted) {
       try {
         // Where not even this can be written, what is received could not be either.
-        if (unnoted) await this.#noteFailure(unnoted)
+        if (unnoted) await noteFailure(this.#in, unnoted)
         unnoted = undefined
         const isPaused = await this.#isPaused()
         const room = isPaused ? 0 : await this.#room()
@@ -373,7 +382,8 @@ export class Receiver {
     const failed = answers.find((answer) => answer.status === 'rejected')
     if (!failed) this.#asksUntilMs = undefined
     // What came must not wait for its visibility to end.
-    if (failed && messages.length === 0) throw failed.reason
+    this.#isRead = !failed || messages.length > 0
+    if (failed && !this.#isRead) throw failed.reason
     const isFull = messages.length >= calls * receiveMax
     this.#calls = isFull ? Math.min(CALLS_MAX, calls * 2) : 1
     if (messages.length > 0 || calls === 1) return distinctMessages(messages)
@@ -403,7 +413,7 @@ export class Receiver {
     const { engine, onError } = this.#in
     onError(error)
     try {
-      await this.#noteFailure(error)
+      await noteFailure(this.#in, error)
       if (error.kind === 'auth')
         await engine.pause('stream', streamOf(this.name), `sign-in needed: ${error.message}`, SIGN_IN)
       return true
@@ -412,18 +422,6 @@ export class Receiver {
       onError(thrown)
       return false
     }
-  }
-
-  async #noteFailure({ message }: TidemarkError): Promise<void> {
-    const { engine, clock } = this.#in
-    const nowMs = clock.now()
-    await engine.write({
-      turn: this.#turnOfCounts,
-      effects: async (tx) => {
-        await putPipeline(tx, this.name)
-        await noteProblem(tx, this.name, { problem: message, nowMs })
-      },
-    })
   }
 
   // --- Reading messages --------------------------------------------------------------------------------------------
@@ -609,7 +607,10 @@ export class Receiver {
     if (Object.values(counts).every((n) => n === 0)) return
     this.#uncount(counts)
     try {
-      await this.#in.engine.write({ turn: this.#turnOfCounts, effects: (tx) => count(tx, this.name, counts) })
+      await this.#in.engine.write({
+        turn: turnOfCounts(this.name),
+        effects: (tx) => count(tx, this.name, counts),
+      })
     } catch (thrown) {
       this.#count(counts)
       this.#in.onError(thrown)
@@ -642,6 +643,26 @@ export class Receiver {
         })
     })
   }
+}
+
+/** Behind its objects: whoever places these counts as well, at the end, and holds what is counted until it is committed. */
+function turnOfCounts(pipeline: string): string {
+  return `${pipeline} then counts`
+}
+
+/** Its queue cannot be opened, or not be read. */
+export async function noteFailure(
+  { engine, clock, pipeline }: Pick<ReceiverInput, 'engine' | 'clock' | 'pipeline'>,
+  { message }: TidemarkError,
+): Promise<void> {
+  const nowMs = clock.now()
+  await engine.write({
+    turn: turnOfCounts(pipeline.name),
+    effects: async (tx) => {
+      await putPipeline(tx, pipeline.name)
+      await noteProblem(tx, pipeline.name, { problem: message, nowMs })
+    },
+  })
 }
 
 function countsOf(all: readonly Read[], { found }: PreparedPlacing, placed: readonly Placed[]): Counts {

@@ -1,8 +1,9 @@
 /** The receivers of a process: one for each pipeline that has a queue. */
 import type { Clock } from '../../base/clock.ts'
+import { asTidemarkError } from '../../base/errors.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { IngestKinds } from './kinds.ts'
-import { Receiver } from './receiver.ts'
+import { noteFailure, Receiver } from './receiver.ts'
 
 export type ReceiversInput = {
   kinds: () => IngestKinds
@@ -15,6 +16,8 @@ type Made = { receiver: Receiver; stamp: string; isStarted: boolean }
 export class Receivers {
   readonly #in: ReceiversInput
   readonly #made = new Map<string, Made>()
+  /** Why those cannot be opened that could not be, as it was told. */
+  readonly #closed = new Map<string, string>()
   #turn: Promise<unknown> = Promise.resolve()
   onError: (error: unknown) => void = () => undefined
 
@@ -37,7 +40,10 @@ export class Receivers {
     const known = this.#made.get(name)
     if (known?.stamp === stamp) return known.receiver
     await this.#drop(name)
-    const queue = await pipelines.queue(name)
+    const queue = await pipelines.queue(name).catch(async (thrown: unknown) => {
+      await noteFailure({ engine: engine()!, clock, pipeline }, asTidemarkError(thrown))
+      throw thrown
+    })
     if (!queue) return undefined
     const onError = (error: unknown): void => this.onError(error)
     const receiver = new Receiver({ kinds: kinds(), engine: engine()!, pipeline, queue, clock, onError })
@@ -45,18 +51,21 @@ export class Receivers {
     return receiver
   }
 
-  /** Receives for these pipelines from now on, and for no others. One that cannot be opened is told of, and left out. */
+  /** Receives for these pipelines from now on, and for no others. One that cannot be opened is told of once, and left out. */
   async follow(names: readonly string[]): Promise<void> {
     for (const name of this.#made.keys()) if (!names.includes(name)) await this.#drop(name)
     for (const name of names) {
       try {
         const receiver = await this.of(name)
+        this.#closed.delete(name)
         const made = this.#made.get(name)
         if (!receiver || !made || made.isStarted) continue
         made.isStarted = true
         receiver.start()
       } catch (thrown) {
-        this.onError(thrown)
+        const { message } = asTidemarkError(thrown)
+        if (this.#closed.get(name) !== message) this.onError(thrown)
+        this.#closed.set(name, message)
       }
     }
   }

@@ -1,8 +1,9 @@
 /** Pipelines as sources: how one is brought up to date, how far it is, and what a sync shows on its way. */
 import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
-import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
+import type { ProgressLine, Source, SourceObstacle, SourceStatus, Sources, Wait } from '../../app/sources.ts'
 import type { Clock } from '../../base/clock.ts'
+import { asTidemarkError } from '../../base/errors.ts'
 import { plural } from '../../base/wording.ts'
 import { NOT_QUIET } from './dispose.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
@@ -25,8 +26,23 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
   const { kinds, pipelines, tables, receivers } = ingest
   const { config } = place
   const read = (name: string): Promise<PipelineStatus> => pipelineStatus(tables, name)
-  const drain = async ({ name }: Source): Promise<number> =>
-    (await (await receivers.of(name))?.drain(new AbortController().signal)) ?? 0
+  /** Queues that cannot be read: each is its own pipeline's trouble, and keeps no other from being read. */
+  const unread = new Map<string, SourceObstacle>()
+  const drain = async ({ name }: Source): Promise<number> => {
+    try {
+      const brought = await (await receivers.of(name))?.drain(new AbortController().signal)
+      unread.delete(name)
+      return brought ?? 0
+    } catch (thrown) {
+      const error = asTidemarkError(thrown)
+      if (error.kind === 'bug') throw thrown
+      const nowMs = kinds.clock.monotonicMs()
+      // What was listed is read all the same.
+      const part = { name, has: () => false }
+      unread.set(name, { where: 'queue', error, sinceMs: nowMs, nextMs: nowMs, part })
+      return 0
+    }
+  }
   return {
     async list() {
       await pipelines.reload()
@@ -43,7 +59,7 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
     async next(all) {
       let brought = 0
       for (const source of all) brought += await drain(source)
-      for (const { name } of all) await (await receivers.of(name))?.look()
+      for (const { name } of all) if (!unread.has(name)) await (await receivers.of(name))?.look()
       return brought === 0 ? undefined : `${brought} ${plural(brought, 'message')} received`
     },
     kinds: new Set(
@@ -51,7 +67,7 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
     ),
     isPutOff: ({ kind, wait, note_code: code }) =>
       kind === kinds.dispose.kind && wait === 'time' && code === NOT_QUIET,
-    obstacle: ({ name }) => kinds.obstacles.of(name),
+    obstacle: ({ name }) => kinds.obstacles.of(name) ?? unread.get(name),
     patienceMs: () => config.ingest.patience_minutes * 60_000,
     pollMs: () => POLL_MS,
     status: async ({ name }) => sourceStatus(await read(name)),

@@ -5,8 +5,9 @@
 import type { AppLook } from '../../app/runtime.ts'
 import type { SyncState } from '../../app/sources.ts'
 import { formatCount } from '../../base/format.ts'
+import { errorMessage } from '../../engine/observe/job-texts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { pipelineOf, SERVICE } from './pipeline.ts'
+import { LIST_KIND, pipelineOf, SERVICE, streamOf } from './pipeline.ts'
 import type { PipelineRow } from './store/rows.ts'
 import { IngestTables, type ShardCount } from './store/tables.ts'
 
@@ -99,8 +100,24 @@ export async function pipelineStatus(tables: IngestTables, name: string): Promis
     afterwards,
     oldestOnTheirWayMs: oldestMs,
     queueDepth: depthOf(row),
-    problem: row?.problem == null ? null : { text: row.problem, atMs: row.problem_at ?? 0 },
+    problem: queueProblem(row) ?? (await listingProblem(tables.ledger, name)),
   }
+}
+
+type Problem = PipelineStatus['problem']
+
+function queueProblem(row: PipelineRow | undefined): Problem {
+  return row?.problem == null ? null : { text: row.problem, atMs: row.problem_at ?? 0 }
+}
+
+/** Why its last listing failed. Those that failed before are kept for a while, and mean nothing any more. */
+async function listingProblem(ledger: Ledger, name: string): Promise<Problem> {
+  const lists = { kind: LIST_KIND, stream: streamOf(name), limit: 1 }
+  // There is an index of what failed, and it is seldom that something is found.
+  const [failed] = await ledger.jobs({ ...lists, state: 'failed' })
+  const [last] = failed ? await ledger.jobs(lists) : []
+  if (!failed || last?.id !== failed.id) return null
+  return { text: `it cannot be listed: ${errorMessage(failed.error)}`, atMs: failed.settled_at ?? 0 }
 }
 
 function depthOf(row: PipelineRow | undefined): PipelineStatus['queueDepth'] {
@@ -208,12 +225,8 @@ export async function lookAtIngest(ledger: Ledger): Promise<AppLook> {
     async needs() {
       const needs = []
       for (const name of await tables.pipelines()) {
-        const row = await tables.pipeline(name)
-        if (row?.problem == null) continue
-        needs.push({
-          stream: `${SERVICE}:${name}`,
-          text: `The queue of ${name} cannot be read: ${row.problem}`,
-        })
+        const problem = queueProblem(await tables.pipeline(name)) ?? (await listingProblem(ledger, name))
+        if (problem) needs.push({ stream: streamOf(name), text: `${name} cannot be read: ${problem.text}` })
       }
       return needs
     },

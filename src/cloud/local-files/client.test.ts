@@ -169,6 +169,43 @@ describe('a folder of files', () => {
       assert.equal((await failure(listing)).code, 'folder-missing')
     }))
 
+  test('lists a folder that cannot be read as one object that cannot be read, and all others', () =>
+    within(async ({ root, store, put }) => {
+      await put('z', Buffer.from('z'))
+      // Rights would not keep root out; a path that is too long keeps everybody out.
+      const name = 'n'.repeat(240)
+      const script = `cd "$1"; while mkdir ${name} && cd ${name} 2>/dev/null; do :; done`
+      execFileSync('sh', ['-c', script, 'sh', root])
+      const page = await store.list({ prefix: `file://${root}/`, after: null, max: 10, signal: never() })
+      const [deep, other] = page.objects
+      assert.equal(page.objects.length, 2)
+      assert.match(deep!.uri, /n\/$/)
+      assert.equal(other!.uri, `file://${root}/z`)
+      assert.equal(
+        (await failure(store.read(deep!.uri, { ...read, version: deep!.version }))).code,
+        'object-denied',
+      )
+      execFileSync('rm', ['-rf', join(root, name)])
+    }))
+
+  test('lists files and folders whose names are not UTF-8, and says so to whoever reads them', () =>
+    within(async ({ root, store }) => {
+      for (const last of [0xfe, 0xff]) {
+        writeFileSync(Buffer.concat([Buffer.from(`${root}/bad`), Buffer.from([last])]), 'x')
+        mkdirSync(Buffer.concat([Buffer.from(`${root}/folder`), Buffer.from([last])]))
+      }
+      const page = await store.list({ prefix: `file://${root}/`, after: null, max: 10, signal: never() })
+      assert.deepEqual(
+        page.objects.map(({ uri }) => uri.slice(`file://${root}/`.length)),
+        ['bad\uFFFD', 'bad\uFFFD', 'folder\uFFFD/', 'folder\uFFFD/'],
+      )
+      assert.equal(new Set(page.objects.map(({ version }) => version.id)).size, 4, 'they are told apart')
+      for (const { uri, version } of page.objects) {
+        const error = await failure(store.read(uri, { ...read, version }))
+        assert.deepEqual([error.kind, error.code], ['permanent', 'object-name'])
+      }
+    }))
+
   test('lists no file that is left out', () =>
     within(async ({ root, put }) => {
       await put('a', Buffer.from('a'))

@@ -6,9 +6,11 @@
  *   at the path with all links resolved, and that path is below the folder
  * - a version is size, time of change in nanoseconds and inode; it is looked at when the file is opened and once more
  *   behind the last byte, so that bytes of a file that changed meanwhile end with an error
+ * - a listing shows also what cannot be read: a folder that may not be looked into, a name that is not UTF-8
  * - a copy never replaces another file, lies in a folder of exactly that name, and only the very file that was meant is
  *   removed
  */
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import {
@@ -23,6 +25,7 @@ import {
   unlink,
 } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
+import { TidemarkError } from '../../base/errors.ts'
 import { noSuchBytes, objectDenied, objectReplaced } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
 import { classify, folderMissing, otherName } from './errors.ts'
@@ -35,10 +38,11 @@ export type FileStoreOptions = {
 }
 
 export type FileVersionSource = { size: bigint; mtimeNs: bigint; ino: bigint }
-type Found = { key: string; isFolder: boolean }
-type Paths = AsyncGenerator<string, void, undefined>
-/** `path`: the next one, which did not fit into the page. */
-type Walked = { prefix: string; after: string | null; paths: Paths; path: string | null }
+/** `onDisk`: the path as the disk has it, which may be no text. */
+type Found = { key: string; onDisk: Buffer; isFolder: boolean }
+type Files = AsyncGenerator<Found, void, undefined>
+/** `file`: the next one, which did not fit into the page. */
+type Walked = { prefix: string; after: string | null; files: Files; file: Found | null }
 
 const SCHEME = 'file://'
 const CHUNK_BYTES = 256 * 1024
@@ -113,25 +117,19 @@ export class FileStore implements ObjectStore {
     }
     if (!isBelow(real, await this.#real())) throw objectDenied(options.prefix)
     const { after, signal } = options
-    const walk = this.#walkBehind(prefix, after) ?? { paths: this.#walk(from, { prefix, after }), path: null }
-    const { paths } = walk
-    for (let path = walk.path ?? (await nextOf(paths)); path !== null; path = await nextOf(paths)) {
+    const walk = this.#walkBehind(prefix, after) ?? { files: this.#walk(from, { prefix, after }), file: null }
+    const { files } = walk
+    for (let file = walk.file ?? (await nextOf(files)); file !== null; file = await nextOf(files)) {
       signal.throwIfAborted()
-      if (this.#options.leavesOut?.(path.slice(this.#root.length + 1))) continue
+      if (this.#options.leavesOut?.(file.key.slice(this.#root.length + 1))) continue
       if (objects.length >= options.max) {
-        this.#walked = { prefix, after: last, paths, path }
+        this.#walked = { prefix, after: last, files, file }
         return { objects, next: last }
       }
-      const stats = await lstat(path, { bigint: true }).catch(() => undefined)
-      // It went, or became something else, since its folder was read.
-      if (!stats?.isFile()) continue
-      objects.push({
-        uri: `${SCHEME}${path}`,
-        version: fileVersion(stats),
-        sizeBytes: Number(stats.size),
-        modifiedAtMs: Number(stats.mtimeMs),
-      })
-      last = path
+      const object = await objectOf(file)
+      if (!object) continue
+      objects.push(object)
+      last = file.key
     }
     return { objects, next: null }
   }
@@ -286,39 +284,67 @@ export class FileStore implements ObjectStore {
     return walked && after !== null && walked.prefix === prefix && walked.after === after ? walked : undefined
   }
 
-  /** Paths of files in the order of their bytes, which is that of a bucket's keys. */
-  async *#walk(
-    folder: string,
-    page: { prefix: string; after: string | null },
-  ): AsyncGenerator<string, void, undefined> {
+  /** Files in the order of their bytes, which is that of a bucket's keys; and folders that cannot be looked into. */
+  async *#walk(folder: string, page: { prefix: string; after: string | null }, inside?: Found[]): Files {
     const { prefix, after } = page
-    for (const { key, isFolder } of await foundIn(folder)) {
+    for (const found of inside ?? (await foundIn(folder))) {
+      const { key, isFolder, onDisk } = found
       if (!key.startsWith(prefix) && !(isFolder && prefix.startsWith(key))) continue
-      if (after !== null && comparePaths(key, after) <= 0 && !(isFolder && after.startsWith(key))) continue
-      if (isFolder) yield* this.#walk(key, page)
-      else yield key
+      const isBehind = after === null || comparePaths(key, after) > 0
+      if (!isBehind && !(isFolder && after.startsWith(key))) continue
+      const files = isFolder && isUtf8(onDisk) ? await foundIn(key).catch(ifDenied) : undefined
+      if (files) yield* this.#walk(key, page, files)
+      else if (isBehind) yield found
     }
   }
 }
 
 /** Folders end with a slash, by which they are ordered among the files beside them. Links are left out. */
 async function foundIn(folder: string): Promise<Found[]> {
-  let entries: { name: string; isDirectory(): boolean; isFile(): boolean }[]
+  let entries: { name: Buffer; isDirectory(): boolean; isFile(): boolean }[]
   try {
-    entries = await readdir(folder, { withFileTypes: true })
+    entries = await readdir(folder, { withFileTypes: true, encoding: 'buffer' })
   } catch (thrown) {
     const error = classify(thrown, `${SCHEME}${folder}`)
     if (error.kind === 'gone') return []
     throw error
   }
+  const from = Buffer.from(folder)
   return entries
     .filter((entry) => entry.isDirectory() || entry.isFile())
     .map((entry) => {
-      const path = join(folder, entry.name)
-      const key = entry.isDirectory() ? `${path}/` : path
-      return { key, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
+      const onDisk = Buffer.concat([from, entry.name])
+      const key = `${onDisk.toString()}${entry.isDirectory() ? '/' : ''}`
+      return { key, onDisk, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
     })
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+}
+
+/** A folder that may not be looked into is one thing that cannot be read, and keeps nothing else from being listed. */
+function ifDenied(thrown: unknown): undefined {
+  if (!(thrown instanceof TidemarkError) || thrown.kind !== 'permanent') throw thrown
+}
+
+/** Undefined where it went, or became something else, since its folder was read. */
+async function objectOf({
+  key,
+  onDisk,
+  isFolder,
+}: Found): Promise<ObjectPage['objects'][number] | undefined> {
+  const uri = `${SCHEME}${key}`
+  const unread = { uri, sizeBytes: null, modifiedAtMs: null }
+  try {
+    const stats = await lstat(onDisk, { bigint: true })
+    // One that is filled meanwhile is the same that cannot be looked into.
+    if (isFolder)
+      return stats.isDirectory() ? { ...unread, version: { id: `folder-${stats.ino}` } } : undefined
+    if (!stats.isFile()) return undefined
+    const version = fileVersion(stats)
+    return { uri, version, sizeBytes: Number(stats.size), modifiedAtMs: Number(stats.mtimeMs) }
+  } catch (thrown) {
+    if (classify(thrown, uri).kind === 'gone') return undefined
+    return { ...unread, version: { id: 'unread' } }
+  }
 }
 
 /** The folder, or the nearest one above it that is there. */
@@ -327,8 +353,8 @@ async function existing(folder: string): Promise<string> {
   return stats || folder === dirname(folder) ? folder : existing(dirname(folder))
 }
 
-async function nextOf(paths: Paths): Promise<string | null> {
-  const step = await paths.next()
+async function nextOf(files: Files): Promise<Found | null> {
+  const step = await files.next()
   return step.done ? null : step.value
 }
 

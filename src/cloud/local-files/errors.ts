@@ -9,6 +9,11 @@ const DENIED: readonly string[] = ['EACCES', 'EPERM', 'ELOOP', 'EMLINK', 'EISDIR
 export function classify(thrown: unknown, uri: string): TidemarkError {
   if (thrown instanceof TidemarkError) return thrown
   const code = (thrown as NodeJS.ErrnoException | undefined)?.code ?? ''
+  // What Node puts into a name that is not UTF-8, and by which no file is found.
+  if (MISSING.includes(code) && uri.includes('\uFFFD')) {
+    const message = `${uri} has a name that is not UTF-8: give it another one`
+    return new TidemarkError(message, { kind: 'permanent', code: 'object-name', cause: thrown })
+  }
   if (MISSING.includes(code)) return objectMissing(uri, thrown)
   if (DENIED.includes(code)) return objectDenied(uri, thrown)
   if (code === 'EEXIST') {

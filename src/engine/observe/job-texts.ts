@@ -15,6 +15,13 @@ export function errorText(error: string | null): string | undefined {
   return typeof kind === 'string' ? `${kind}: ${String(message)}` : String(message ?? error)
 }
 
+/** The same without its kind: for those whom it is explained to. */
+export function errorMessage(error: string | null): string {
+  const parsed = parsedJson(error)
+  const message = isRecord(parsed) ? parsed.message : parsed
+  return typeof message === 'string' && message !== '' ? message : 'no reason was noted'
+}
+
 /** What a stored error says to programs, where it says it. */
 export function errorCode(error: string | null): string | undefined {
   const parsed = parsedJson(error)

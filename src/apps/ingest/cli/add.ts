@@ -1,5 +1,5 @@
 /** `tidemark ingest add`: from flags to a pipeline. */
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { CliContext } from '../../../app/command.ts'
 import { TidemarkError, UsageError } from '../../../base/errors.ts'
@@ -54,6 +54,7 @@ type AddFlags = ReadFlags & {
 export async function addPipeline(context: CliContext, name: string, flags: AddFlags): Promise<void> {
   const { output } = context
   const secret = flags.credentials === undefined ? undefined : await readCredentials(flags.credentials)
+  if (flags.folder !== undefined) await checkFolder(flags.folder)
   await withIngest(
     context,
     async (opened) => {
@@ -69,12 +70,13 @@ export async function addPipeline(context: CliContext, name: string, flags: AddF
         ? await updatePipeline(opened, { name, config, secret })
         : await makePipeline(opened, { name, config, secret: secret ?? {}, userId })
       if (!flags.update && flags.text === undefined) {
-        const proposed = await proposedFor(opened, name, made)
+        const { config: proposed, why } = await proposedFor(opened, name, made)
         if (proposed) made.mapping = (await updatePipeline(opened, { name, config: proposed })).mapping
+        else if (why) output.note(`No object can be read yet: ${why}`)
         output.note(
           proposed
             ? `Proposed by its first object: ${flagsOf(made.mapping)}`
-            : 'No object can be read yet: all fields of a record are its text.',
+            : 'Until --text says otherwise, all fields of a record are its text.',
         )
       }
       if (mayNameNothing(made)) output.note(NAMES_NOTHING)
@@ -97,12 +99,12 @@ function mayNameNothing({ queue, location, allow, hosts, carriesData }: Pipeline
   return isAnnounced && location === null && allow.length === 0 && hosts.length === 0 && !carriesData
 }
 
-/** What its first object proposes, besides what was said; undefined where none can be read. */
+/** What its first object proposes, besides what was said; or why none can be read, where there is one. */
 async function proposedFor(
   opened: IngestRuntime,
   name: string,
   config: PipelineConfig,
-): Promise<PipelineInput | undefined> {
+): Promise<{ config?: PipelineInput; why?: string }> {
   const { pipelines, settings } = opened.ingest
   const { signal } = new AbortController()
   try {
@@ -114,22 +116,22 @@ async function proposedFor(
       limits: settings.limits,
       signal,
     })
-    if (proposal.mapping.text.length === 0) return undefined
+    if (proposal.mapping.text.length === 0) return {}
     const { facets, ...said } = config.mapping
     const own = facets.length > 0 ? { facets } : {}
     const { text } = proposal.mapping
     const mapping = { ...proposal.mapping, ...said, ...own, text: [...text] }
-    return { ...config, mapping: { ...mapping, facets: [...mapping.facets] } }
+    return { config: { ...config, mapping: { ...mapping, facets: [...mapping.facets] } } }
   } catch (thrown) {
-    // Whatever keeps it from being read is told by the sync that reads it.
-    if (thrown instanceof TidemarkError) return undefined
-    throw thrown
+    if (!(thrown instanceof TidemarkError)) throw thrown
+    return thrown.code === 'no-object' ? {} : { why: thrown.message }
   }
 }
 
 function configFrom(flags: AddFlags, before: PipelineInput | undefined): PipelineInput {
   const queue = queueFrom(flags) ?? before?.queue ?? { kind: 'none' as const }
-  const location = flags.bucket ?? before?.location ?? folderLocation(queue)
+  const kept = flags.folder === undefined ? before?.location : undefined
+  const location = flags.bucket ?? kept ?? folderLocation(queue)
   return {
     ...before,
     queue,
@@ -195,6 +197,16 @@ function queueFrom(flags: AddFlags): PipelineInput['queue'] | undefined {
     throw new UsageError('--nats needs --nats-stream and --nats-consumer.')
   }
   return { kind: 'nats', servers: flags.nats, stream: flags.natsStream, consumer: flags.natsConsumer }
+}
+
+/** One that is written wrongly would be waited for in vain. */
+async function checkFolder(folder: string): Promise<void> {
+  const stats = await stat(folder).catch((thrown: NodeJS.ErrnoException) => {
+    const why = thrown.code === 'ENOENT' ? 'is not there' : `cannot be looked at (${thrown.code})`
+    const hint = 'Make it, or see that its disk is there and who may read it.'
+    throw new UsageError(`The folder ${resolve(folder)} ${why}.`, { code: 'folder-missing', hint })
+  })
+  if (!stats.isDirectory()) throw new UsageError(`${resolve(folder)} is no folder.`, { code: 'no-folder' })
 }
 
 /** What is in the folder already is found by listing it. */

@@ -63,6 +63,7 @@ test('a pipeline is made, read, looked at, reconciled, replayed and forgotten by
   const synced = await tidemark('ingest', 'sync')
   assert.equal(synced.code, 0, synced.err)
   assert.match(synced.out, /access: done; bucket lists 1 = 1 stored \+ 0 skipped \+ 0 bad \+ 0 on their way/)
+  assert.match(synced.err, /access: 1 record is in quarantine. See: tidemark ingest quarantine access/)
   const outcomes = sim.sqs.queue('events').messages.map(({ outcome }) => outcome)
   assert.deepEqual(
     outcomes,

@@ -32,7 +32,7 @@ export async function listShards(
       ],
       rows,
       json: rows.map(shardView),
-      empty: `The pipeline ${name} knows of no such object.`,
+      empty: `The pipeline ${name} knows of no ${state || code ? 'such ' : ''}object${state || code ? '' : ' yet'}.`,
     })
   })
 }

@@ -16,7 +16,7 @@ export const reportPipeline: StatusReporter = async (runtime, source) => {
   const { isAttended } = await readAttendance(ledger)
   const standing = standingOf(status, { isAttended, isPaused: pause !== undefined })
   const lines = [
-    `${source.name}: ${pause ? 'paused' : STANDING_TEXTS[standing]}`,
+    `${source.name}: ${pause ? 'paused' : status.problem ? 'cannot be read' : STANDING_TEXTS[standing]}`,
     ...(pause ? [`  paused      ${pause.reason}`] : []),
     `  books       ${booksText(status)}`,
     ...reasonLines('skipped', (status.listing ?? status.objects).skippedBy),
@@ -30,7 +30,6 @@ export const reportPipeline: StatusReporter = async (runtime, source) => {
 
 const STANDING_TEXTS: Partial<Record<Standing, string>> = {
   wrong: 'its books do not agree with its listing; list anew with: tidemark ingest reconcile',
-  needs: 'its queue cannot be read',
   stopped: 'stopped before it was done',
   going: 'on its way',
   bad: 'settled, but for bad objects',
@@ -41,8 +40,7 @@ function standingOf(
   status: PipelineStatus,
   { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
 ): Standing {
-  if (isPaused || !isBalanced(status)) return 'wrong'
-  if (status.problem) return 'needs'
+  if (isPaused || status.problem || !isBalanced(status)) return 'wrong'
   if (isOpen(status)) return isAttended ? 'going' : 'stopped'
   return status.objects.bad > 0 ? 'bad' : 'settled'
 }

@@ -7,13 +7,21 @@ import { plural } from '../../../base/wording.ts'
 import { eachJob } from '../../../ledger/each-job.ts'
 import { ingestApp } from '../app.ts'
 import { ingestRuntime } from '../runtime.ts'
+import { pipelineStatus } from '../status.ts'
 import { startIngestWork } from '../work.ts'
 
 const SHOW_MS = 2_000
 
 export const ingestSync: SyncPart = {
-  steps: (context, { runtime, sources: own }, { options }) =>
-    options.watch === true
+  steps: (context, { runtime, sources: own }, { options }) => ({
+    /** An object with such records is stored: nothing else would tell of them. */
+    async explain({ name }) {
+      const { quarantined } = await pipelineStatus(ingestRuntime(runtime).ingest.tables, name)
+      if (quarantined === 0) return
+      const records = `${formatCount(quarantined)} ${plural(quarantined, 'record is', 'records are')}`
+      context.output.note(`${name}: ${records} in quarantine. See: tidemark ingest quarantine ${name}`)
+    },
+    ...(options.watch === true
       ? {
           async watch({ stop, progress }) {
             const onError = (error: unknown): void => context.output.error(error)
@@ -51,7 +59,8 @@ export const ingestSync: SyncPart = {
               )
             }
           },
-        },
+        }),
+  }),
 }
 
 export function runIngest(context: CliContext, wanted: string | undefined): Promise<void> {

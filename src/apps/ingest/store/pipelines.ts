@@ -54,6 +54,13 @@ export async function noteProblem(
   ])
 }
 
+export async function endProblem(tx: Tx, pipeline: string): Promise<void> {
+  await tx.run(
+    `UPDATE ingest_pipelines SET problem = NULL, problem_at = NULL WHERE name = ? AND problem IS NOT NULL`,
+    [pipeline],
+  )
+}
+
 export type NotedDepth = {
   waiting: number | null
   inFlight: number | null

@@ -13,7 +13,7 @@
 import { createHash } from 'node:crypto'
 import { type CancelTimer, type Clock, sleep } from '../../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
-import type { Queue, QueueMessage } from '../../cloud/queue.ts'
+import type { Queue, QueueDepth, QueueMessage } from '../../cloud/queue.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { SIGN_IN } from '../../ledger/control.ts'
 import type { Envelope } from './contract.ts'
@@ -30,6 +30,7 @@ import {
   type Counts,
   count,
   endProblem,
+  type NotedDepth,
   noteDepth,
   noteProblem,
   noteReceived,
@@ -200,24 +201,24 @@ export class Receiver {
     try {
       const depth = await queue.depth().catch(() => undefined)
       // One in flight may be put off, because its store was away: when it comes again, that is known.
-      if (this.#isRead && !this.#later && !depth?.inFlight)
-        await engine.write({
-          turn: turnOfCounts(this.name),
-          effects: (tx) => endProblem(tx, this.name),
-        })
-      if (!depth) return
-      const { waiting, inFlight, oldestAgeMs } = depth
-      const nowMs = clock.now()
-      const sent = this.held.all().flatMap(({ message }) => message.sentAtMs ?? [])
-      const inHandAtMs = sent.length === 0 ? null : Math.min(...sent)
-      const oldestAtMs = oldestAgeMs === null ? inHandAtMs : nowMs - oldestAgeMs
+      const isOver = this.#isRead && !this.#later && !depth?.inFlight
+      if (!depth && !isOver) return
       await engine.write({
         turn: turnOfCounts(this.name),
-        effects: (tx) => noteDepth(tx, this.name, { waiting, inFlight, oldestAtMs, nowMs }),
+        effects: async (tx) => {
+          if (isOver) await endProblem(tx, this.name)
+          if (depth) await noteDepth(tx, this.name, this.#noted(depth, clock.now()))
+        },
       })
     } catch {
       // Whoever may receive need not be allowed to ask for it: what was heard last stays, with its time.
     }
+  }
+
+  #noted({ waiting, inFlight, oldestAgeMs }: QueueDepth, nowMs: number): NotedDepth {
+    const sent = this.held.all().flatMap(({ message }) => message.sentAtMs ?? [])
+    const inHandAtMs = sent.length === 0 ? null : Math.min(...sent)
+    return { waiting, inFlight, oldestAtMs: oldestAgeMs === null ? inHandAtMs : nowMs - oldestAgeMs, nowMs }
   }
 
   /** What was received becomes shards and jobs, in one transaction. Answers how many messages brought something to do. */

@@ -10,10 +10,15 @@ import type { Locks, RowLocks, Tx, Work } from './contract.ts'
 import { lockHolders } from './keys.ts'
 import type { Enqueue, Part } from './parts.ts'
 
-/** Before anything is settled. Where no effects come, jobs are locked as they are settled and enqueued. */
+/**
+ * Before anything is settled. Where no effects come, or none that name rows, jobs are locked as they are settled and
+ * enqueued: it would be a round trip more.
+ */
 export async function lockInOrder(tx: Tx, parts: readonly Part[], locks: Locks): Promise<void> {
   if (tx.dialect !== 'postgres' || !parts.some((part) => workOf(part)?.effects)) return
-  const rows = rowsOf(parts)
+  if (!parts.some((part) => workOf(part)?.locks)) return
+  // Apart from what somebody else has locked: those who hold rows for long are not waited for.
+  const rows = locks === 'apart' ? [] : rowsOf(parts)
   const keyed = parts.flatMap((part) => workOf(part)?.jobs?.filter(({ key }) => key != null) ?? [])
   const ids = parts.flatMap(({ settlement }) => settlement?.job.id ?? [])
   const locking = rows.map(

@@ -307,10 +307,10 @@ export class Conversation {
     return (this.messages ?? []).filter(isLiveDraft)
   }
 
-  /** Live drafts that are in no row of ours. */
+  /** Live drafts that are in no row of ours. What is in spam is in no list of drafts. */
   async #strangers(): Promise<{ drafts: VisibleMessage[]; rows: readonly DraftRow[] }> {
     const { account, thread } = this.record
-    const there = this.#liveDrafts()
+    const there = this.#liveDrafts().filter((message) => !isPutAway(message))
     const rows = there.length === 0 ? [] : await this.kinds.tables.drafts(account, thread)
     const known = new Set(rows.map(({ messageId }) => messageId))
     return { drafts: there.filter((one) => !known.has(one.id) && keyOf(one) === undefined), rows }
@@ -333,7 +333,7 @@ export class Conversation {
     if (beside === null || drafts.length === 0) return undefined
     const ids = await this.idsOf(drafts)
     const others = new Set([...beside, ...rows.map(({ draftId }) => draftId)])
-    const since = drafts.filter(({ id }) => !others.has(ids.get(id)!))
+    const since = drafts.filter(({ id }) => ids.has(id) && !others.has(ids.get(id)!))
     return (
       since.find(({ messageId }) => messageId.includes(this.#ownId({ key }))) ??
       since.findLast(({ text }) => splitAtMarker(text) !== undefined) ??
@@ -351,13 +351,14 @@ export class Conversation {
    */
   async takenOver({ draft, message, isGuessed }: FoundDraft): Promise<DraftRow> {
     const { id: messageId, text } = message
-    const draftId = draft.draftId ?? (await this.idsOf([message])).get(messageId)!
+    const draftId = draft.draftId ?? (await this.idsOf([message])).get(messageId) ?? null
     return { ...draft, state: 'edited', textHash: '', draftId, messageId, text, isGuessed }
   }
 
   /**
    * The drafts of these messages. One that has another message by now the user is changing just now: whoever went on
-   * would take it for none, and write a second one.
+   * would take it for none, and write a second one. One that never gets an id is left out in the end, so that it holds up
+   * nothing for good.
    */
   async idsOf(messages: readonly VisibleMessage[]): Promise<Map<string, string>> {
     const all = await draftIds(this.account, this.signal)
@@ -365,6 +366,7 @@ export class Conversation {
     for (const { id } of messages) {
       const draftId = all.get(id)
       if (draftId === undefined) {
+        if (this.job.job.failures >= MOVED_TRIES) continue
         const what = 'A draft was changed while the assistant looked at it.'
         throw new TidemarkError(what, { kind: 'transient', code: 'draft-moved' })
       }
@@ -433,6 +435,8 @@ export function isLiveDraft({ isDraft, labelIds }: VisibleMessage): boolean {
   return isDraft && !labelIds.includes('TRASH')
 }
 
+/** Of a job that found a draft to be changed just then; the last of its tries goes on all the same. */
+const MOVED_TRIES = 2
 const PAGES_MAX = 10_000
 
 /** Of all drafts of the mailbox, by their messages: a conversation names only messages. */

@@ -39,8 +39,7 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
   const { record } = talk
   if (record.status !== 'pending' || record.category !== 'needs_response') {
-    // An earlier try may have come to Gmail after whoever has decided otherwise.
-    if (!record.isApplied || job.attempt > 1) return settle(talk)
+    if (!record.isApplied || (await isLabelledLate(talk))) return settle(talk)
     return { note: 'no draft is wanted', code: 'not-wanted' }
   }
   const messages = await talk.read()
@@ -62,6 +61,15 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
   return make(talk, { answered, draft: written, isNoted })
+}
+
+/**
+ * The label of an earlier try may have come to Gmail after whoever has decided otherwise. Other labels that are not on
+ * record are the user's, of which a sync tells.
+ */
+async function isLabelledLate(talk: Conversation): Promise<boolean> {
+  if (talk.job.attempt === 1 || talk.record.label === 'outbox') return false
+  return (await talk.read()) !== undefined && talk.isFoundBy('outbox')
 }
 
 /** Whatever has led here: it costs money, and the user was asked whether they want that. */
@@ -324,7 +332,7 @@ export async function putIntoGmail(
   const found = isNoted || hasKey ? await talk.find(draft) : undefined
   if (found?.isSame) {
     const { id } = found.message
-    const draftId = (await talk.idsOf([found.message])).get(id)!
+    const draftId = (await talk.idsOf([found.message])).get(id) ?? null
     return { made: { ...draft, state: 'live', draftId, messageId: id }, isAdopted: true }
   }
   if (found) return { made: await talk.takenOver(found), isAdopted: true }

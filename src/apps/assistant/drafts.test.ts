@@ -511,6 +511,27 @@ describe('what the user does with labels', () => {
     assert.deepEqual([await w.labelsOn(threadId), w.drafts(threadId).length], [['outbox'], 1])
   })
 
+  test('a draft that waited for a model undoes nothing of what the user has labelled since it was not wanted any more', async () => {
+    const w = await begun()
+    const { threadId: thread } = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    w.sim.faults.set({ rules: [{ do: 'error', status: 503, service: 'models' }] })
+    await correctCategory(w.place, { account: ANN, thread }, 'needs_response')
+    await until(async () => (await w.record(thread))!.problemCode === 'model-down')
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await until(async () => {
+      const { label, isApplied } = (await w.record(thread))!
+      return label === 'fyi' && isApplied
+    })
+    const [fyi, action] = [await w.labelId('fyi'), await w.labelId('action_required')]
+    w.mailbox().modifyThread(thread, { remove: [fyi], add: [action] })
+    w.clock.aheadMs += 600_000
+    await w.settled()
+    assert.deepEqual(await w.labelsOn(thread), ['action_required'], 'the next try of the draft')
+    await w.sync()
+    assert.equal((await w.record(thread))!.category, 'action_required')
+  })
+
   test('a category that is chosen while a draft is on its way to Gmail is what the conversation has in the end', async () => {
     const w = await begun()
     const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })

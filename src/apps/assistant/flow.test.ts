@@ -252,3 +252,25 @@ for (const full of [true, false]) {
     assert.equal((await w.record(threadId))!.category, 'fyi')
   })
 }
+
+test('mail that is taken out of the trash while it is looked at to be sorted is sorted', async () => {
+  const w = await begun()
+  const methods = ['messages.get', 'threads.get']
+  w.sim.faults.set({ rules: [{ do: 'throttle', methods, retryAfterSeconds: 0.01 }] })
+  const { threadId } = w.arrive({ text: 'Your parcel has shipped.' })
+  await requestSync(w.place, ANN)
+  await until(async () => (await w.jobs('assist.classify')).length > 0)
+  w.mailbox().trashThread(threadId)
+  // It is read in the trash, and its answer comes later.
+  w.sim.faults.set({ rules: [{ do: 'stall', at: 'middle', methods, max: 1 }] })
+  await until(() => w.sim.faults.counts()[0]!.struck > 0)
+  w.mailbox().modifyThread(threadId, { remove: ['TRASH'] })
+  const listed = w.called('history.list')
+  await requestSync(w.place, ANN)
+  const isOver = async (): Promise<boolean> =>
+    (await w.jobs('assist.sync')).every(({ state }) => state !== 'pending' && state !== 'claimed')
+  await until(async () => w.called('history.list') > listed && (await isOver()))
+  const releasing = setInterval(() => w.sim.faults.release(), 5)
+  await w.settled().finally(() => clearInterval(releasing))
+  assert.equal((await w.record(threadId))!.category, 'fyi')
+})

@@ -124,9 +124,12 @@ async function followHistory(
   const news = newsOf(changes, { labels: account.labels, records: known, drafts })
   if (news.isUnclear) return undefined
   const nowMs = kinds.clock.now()
-  const arrivals = await unknownOf(kinds, account.name, news.arrivals)
+  const unknown = await unknownOf(kinds, account.name, news.arrivals)
+  // A job that found one of these in the trash may forget it just now (classify.ts): it looks again, or it is noted anew.
+  const unsorted = news.arrivals.filter(({ threadId }) => known.get(threadId)?.category === null)
+  const arrivals = [...new Set([...unknown, ...unsorted])]
   const { wishes } = news
-  const isBacklog = isManyAtOnce(kinds, account.row, arrivals.length) && !isFree(kinds, account)
+  const isBacklog = isManyAtOnce(kinds, account.row, unknown.length) && !isFree(kinds, account)
   const touched = [...arrivals.map(({ threadId }) => threadId), ...wishes.keys()]
   await job.commit({
     jobs: [

@@ -174,18 +174,21 @@ describe('a folder of files', () => {
       await put('z', Buffer.from('z'))
       // Rights would not keep root out; a path that is too long keeps everybody out.
       const name = 'n'.repeat(240)
-      const script = `cd "$1"; while mkdir ${name} && cd ${name} 2>/dev/null; do :; done`
-      execFileSync('sh', ['-c', script, 'sh', root])
-      const page = await store.list({ prefix: `file://${root}/`, after: null, max: 10, signal: never() })
-      const [deep, other] = page.objects
-      assert.equal(page.objects.length, 2)
-      assert.match(deep!.uri, /n\/$/)
-      assert.equal(other!.uri, `file://${root}/z`)
-      assert.equal(
-        (await failure(store.read(deep!.uri, { ...read, version: deep!.version }))).code,
-        'object-denied',
-      )
-      execFileSync('rm', ['-rf', join(root, name)])
+      const script = `cd "$1"; for i in $(seq 40); do mkdir ${name} && cd ${name} || break; done 2>/dev/null`
+      try {
+        execFileSync('sh', ['-c', script, 'sh', root])
+        const page = await store.list({ prefix: `file://${root}/`, after: null, max: 10, signal: never() })
+        const [deep, other] = page.objects
+        assert.equal(page.objects.length, 2)
+        assert.match(deep!.uri, /n\/$/)
+        assert.equal(other!.uri, `file://${root}/z`)
+        assert.equal(
+          (await failure(store.read(deep!.uri, { ...read, version: deep!.version }))).code,
+          'object-denied',
+        )
+      } finally {
+        execFileSync('rm', ['-rf', join(root, name)])
+      }
     }))
 
   test('lists files and folders whose names are not UTF-8, and says so to whoever reads them', () =>

@@ -209,6 +209,27 @@ describe('a folder of files', () => {
       }
     }))
 
+  test('lists names that are not UTF-8 and look alike, also where each page is asked for by another process', () =>
+    within(async ({ root, put }) => {
+      for (const last of [0x80, 0xfe, 0xff]) {
+        writeFileSync(Buffer.concat([Buffer.from(`${root}/bad`), Buffer.from([last])]), 'x')
+        mkdirSync(Buffer.concat([Buffer.from(`${root}/folder`), Buffer.from([last])]))
+      }
+      // These are UTF-8, and read like those that are not.
+      await put('bad\uFFFD', Buffer.from('x'))
+      await put('folder\uFFFD/a', Buffer.from('x'))
+      await put('z', Buffer.from('z'))
+      const seen: string[] = []
+      for (let after: string | null = null, isFirst = true; isFirst || after !== null; isFirst = false) {
+        const store = new FileStore({ root })
+        const page = await store.list({ prefix: `file://${root}/`, after, max: 1, signal: never() })
+        seen.push(...page.objects.map(({ uri }) => uri.slice(`file://${root}/`.length)))
+        after = page.next
+      }
+      const [bad, folder] = ['bad\uFFFD', 'folder\uFFFD/']
+      assert.deepEqual(seen, [bad, bad, bad, bad, folder, folder, folder, `${folder}a`, 'z'])
+    }))
+
   test('lists no file that is left out', () =>
     within(async ({ root, put }) => {
       await put('a', Buffer.from('a'))

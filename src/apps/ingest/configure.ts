@@ -43,6 +43,7 @@ export function checkConfig(input: unknown): PipelineConfig {
     )
   }
   const config = parsed.data
+  checkPlaces(config)
   if (config.queue.kind === 'none' && config.location === null) {
     throw new UsageError('The pipeline has neither a queue nor anything to list.', {
       code: 'pipeline-config',
@@ -51,6 +52,22 @@ export function checkConfig(input: unknown): PipelineConfig {
   }
   checkMove(config)
   return config
+}
+
+/** Not where settings are read: what was stored before this was asked for must not stop its pipeline. */
+function checkPlaces({ location, allow, after }: PipelineConfig): void {
+  const to = after.do === 'move' ? after.to : null
+  for (const [flag, places] of [
+    ['--bucket', [location]],
+    ['--allow', allow],
+    ['--to', [to]],
+  ] as const) {
+    if (places.every((place) => place === null || /^(?:s3|gs):\/\/[^/]|^file:\/\/\//.test(place))) continue
+    throw new UsageError(
+      `This is no configuration of a pipeline: ${flag}: it must begin with s3://, gs:// or file:///.`,
+      { code: 'pipeline-config' },
+    )
+  }
 }
 
 /** Objects that were moved are not read again, so nothing else may lie there; and a folder's are moved within it. */

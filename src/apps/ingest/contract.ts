@@ -22,12 +22,22 @@ import type { ObjectBody, ObjectVersion } from '../../cloud/object-store.ts'
 
 /** What a message is about. A message that no envelope fits is `unknown`: it is left to the dead-letter queue, and shown. */
 export type Envelope =
-  | { kind: 'objects'; format: EnvelopeFormat; objects: readonly AnnouncedObject[]; dropped: number }
+  | {
+      kind: 'objects'
+      format: EnvelopeFormat
+      objects: readonly AnnouncedObject[]
+      dropped: number
+      /** Further objects of it, which cannot be read. */
+      refused: readonly Refusal[]
+    }
   /** The message carries its data itself. */
   | { kind: 'data'; format: EnvelopeFormat; data: Uint8Array }
   /** Nothing to do: a test event, a deletion. */
   | { kind: 'nothing'; format: EnvelopeFormat; code: string; reason: string }
   | { kind: 'unknown'; code: string; reason: string }
+
+/** Why a message, or an object that it names, is not read. */
+export type Refusal = { code: string; reason: string }
 
 export type EnvelopeFormat = 's3' | 'sns' | 'eventbridge' | 'gcs' | 'plain'
 

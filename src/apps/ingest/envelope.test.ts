@@ -42,6 +42,7 @@ describe('an S3 event', () => {
         kind: 'objects',
         format: 's3',
         dropped: 0,
+        refused: [],
         objects: ['a', 'b'].map((key) => ({
           uri: `s3://logs/${key}`,
           version: { id: 'abc', versionId: 'v1', sequencer: '0A' },
@@ -156,6 +157,19 @@ describe('other envelopes', () => {
     ])
       assert.equal(codeOf(parse(fields)), 'unknown:too-long')
     assert.equal(parse({ uri: `https://h/${'u'.repeat(2_000)}` }).kind, 'objects')
+  })
+
+  test('one that is too long is refused alone, and the others of its message are read', () => {
+    const long = `s3://b/${'u'.repeat(2_100)}`
+    const envelope = parse({
+      uris: ['s3://b/a', long, { uri: 's3://b/c', version: 'v'.repeat(600) }, 's3://b/d'],
+    })
+    assert.deepEqual(urisOf(envelope), ['s3://b/a', 's3://b/d'])
+    const refused = envelope.kind === 'objects' ? envelope.refused : []
+    assert.deepEqual(
+      refused.map(({ code }) => code),
+      ['too-long', 'too-long'],
+    )
   })
 
   test('a text that no database keeps is unknown, wherever it stands', () => {

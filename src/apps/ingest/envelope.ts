@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { ObjectVersion } from '../../cloud/object-store.ts'
 import type { QueueMessage } from '../../cloud/queue.ts'
-import type { AnnouncedObject, Envelope, EnvelopeFormat } from './contract.ts'
+import type { AnnouncedObject, Envelope, EnvelopeFormat, Refusal } from './contract.ts'
 
 export type EnvelopeOptions = {
   /** The pipeline takes messages that are data themselves: whatever announces nothing is data. */
@@ -22,6 +22,10 @@ const URI_CHARS_MAX = 4_096
 /** An index of PostgreSQL takes 2,704 bytes, of which the pipeline and the version have some. Keys of buckets have 1,024. */
 const URI_BYTES_MAX = 2_048
 const VERSION_BYTES_MAX = 512
+const TOO_LONG: Refusal = {
+  code: 'too-long',
+  reason: `an address or a version in it is longer than ${URI_BYTES_MAX} and ${VERSION_BYTES_MAX} bytes`,
+}
 const SCHEMES = /^(s3|gs|file|https):\/\/./
 
 type Fields = Readonly<Record<string, unknown>>
@@ -179,11 +183,10 @@ function announced(format: EnvelopeFormat, objects: readonly AnnouncedObject[], 
   if (!objects.every(isStorable)) {
     return unknown('bad-text', 'an address or a version in it has a NUL, or half of a character')
   }
-  if (objects.some(isTooLong)) {
-    const most = `${URI_BYTES_MAX} and ${VERSION_BYTES_MAX} bytes`
-    return unknown('too-long', `an address or a version in it is longer than ${most}`)
-  }
-  if (objects.length > 0) return { kind: 'objects', format, objects, dropped }
+  const kept = objects.filter((one) => !isTooLong(one))
+  const refused = objects.filter(isTooLong).map(() => TOO_LONG)
+  if (kept.length > 0) return { kind: 'objects', format, objects: kept, dropped, refused }
+  if (refused.length > 0) return unknown(TOO_LONG.code, TOO_LONG.reason)
   if (dropped > 0)
     return nothing(format, 'other-event', 'none of its events is about an object that was created')
   return nothing(format, 'no-objects', 'it announces no object')

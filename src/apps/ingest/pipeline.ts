@@ -32,10 +32,6 @@ const url = text.refine((value) => URL.canParse(value), 'it must be an address')
 /** A bucket alone means all of it, and not every bucket whose name begins so. */
 const place = text
   .refine(hasNoUser, NO_USER)
-  .refine(
-    (value) => /^(?:s3|gs):\/\/[^/]|^file:\/\/\//.test(value),
-    'it must begin with s3://, gs:// or file:///',
-  )
   .transform((value) => (/^(s3|gs):\/\/[^/]+$/.test(value) ? `${value}/` : value))
 
 export const QUEUE_KINDS = ['none', 'inbox', 'folder', 'sqs', 'pubsub', 'nats'] as const

@@ -3,6 +3,7 @@
  * pipeline's keys open: only what is listed, and what was said to be allowed besides. Files are bounded by their folder
  * and https addresses by their hosts, where they are read.
  */
+import type { Refusal } from './contract.ts'
 import type { PipelineConfig } from './pipeline.ts'
 
 export function isWithinReach(
@@ -22,7 +23,7 @@ export function isLeftOut(
   return places.some((address) => uri.startsWith(address))
 }
 
-export const OUT_OF_REACH = {
-  code: 'not-allowed',
-  reason: 'it is neither below what is listed (--bucket) nor below what is allowed besides (--allow)',
+export function outOfReach(uri: string): Refusal {
+  const why = 'it is neither below what is listed (--bucket) nor below what is allowed besides (--allow)'
+  return { code: 'not-allowed', reason: `${uri}: ${why}` }
 }

@@ -213,6 +213,22 @@ for (const database of ['sqlite', 'postgres'] as const) {
     )
 
     withWorld(
+      'reads the others of a message in which one address is too long, and shows it',
+      async (world) => {
+        world.store.put('a.ndjson', lines(1))
+        world.queue.send({ uris: [`s3://bucket/${'u'.repeat(2_100)}`, 's3://bucket/a.ndjson'] })
+        await world.run()
+        assert.deepEqual(await world.seen(), ['line 0'])
+        assert.deepEqual(world.queue.acknowledged, [])
+        const shown = await world.process.kinds.tables.unparsed(NAME, 10)
+        assert.deepEqual(
+          shown.map(({ code }) => code),
+          ['too-long'],
+        )
+      },
+    )
+
+    withWorld(
       'extends what it received while it still asks about it, and asks about no more than it can',
       async (world) => {
         const uris = Array.from({ length: 20 }, (_, at) => `s3://bucket/${at}.ndjson`)

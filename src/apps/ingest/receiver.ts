@@ -16,14 +16,14 @@ import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { Queue, QueueDepth, QueueMessage } from '../../cloud/queue.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { SIGN_IN } from '../../ledger/control.ts'
-import type { Envelope } from './contract.ts'
+import type { Envelope, Refusal } from './contract.ts'
 import { parseEnvelope } from './envelope.ts'
 import { type Held, HeldMessages } from './held-messages.ts'
 import type { IngestKinds } from './kinds.ts'
 import { type Pipeline, streamOf } from './pipeline.ts'
 import { foundByMessage, foundOf, type PreparedPlacing, preparePlacing } from './placing.ts'
 import type { Found } from './plan.ts'
-import { isLeftOut, isWithinReach, OUT_OF_REACH } from './reach.ts'
+import { isLeftOut, isWithinReach, outOfReach } from './reach.ts'
 import { announcedOpen } from './store/on-their-way.ts'
 import {
   type Counter,
@@ -76,8 +76,6 @@ const LATER_MS_MIN = 5_000
 const LATER_MS_MAX = 600_000
 /** The inbox has no rules of its own for what nobody understands: so often it is delivered, and is then only shown. */
 const INBOX_DELIVERIES_MAX = 5
-
-type Refusal = { code: string; reason: string }
 
 /** A message, and what it is about. */
 type Read =
@@ -462,9 +460,8 @@ export class Receiver {
       const reason = `it names ${asked} objects without their version, and at most ${HEADS_MAX} are asked for`
       return { message, kind: 'unknown', code: 'too-many', reason }
     }
-    const refusals: Refusal[] = objects
-      .filter((one) => !allowed.includes(one))
-      .map(({ uri }) => ({ code: OUT_OF_REACH.code, reason: `${uri}: ${OUT_OF_REACH.reason}` }))
+    const outside = objects.filter((one) => !allowed.includes(one))
+    const refusals: Refusal[] = [...outside.map(({ uri }) => outOfReach(uri)), ...envelope.refused]
     const found: Found[] = []
     for (let from = 0; from < allowed.length; from += HEADS_AT_ONCE) {
       const some = allowed.slice(from, from + HEADS_AT_ONCE)

@@ -35,7 +35,8 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
       return brought ?? 0
     } catch (thrown) {
       const error = asTidemarkError(thrown)
-      if (error.kind === 'bug') throw thrown
+      // Without the ledger no pipeline can be read: that is no trouble of this queue.
+      if (error.kind === 'bug' || error.code?.startsWith('ledger-')) throw thrown
       const nowMs = kinds.clock.monotonicMs()
       // What was listed is read all the same.
       const part = { name, has: () => false }

@@ -174,18 +174,21 @@ describe('a folder of files', () => {
       await put('z', Buffer.from('z'))
       // Rights would not keep root out; a path that is too long keeps everybody out.
       const name = 'n'.repeat(240)
-      const script = `cd "$1"; while mkdir ${name} && cd ${name} 2>/dev/null; do :; done`
-      execFileSync('sh', ['-c', script, 'sh', root])
-      const page = await store.list({ prefix: `file://${root}/`, after: null, max: 10, signal: never() })
-      const [deep, other] = page.objects
-      assert.equal(page.objects.length, 2)
-      assert.match(deep!.uri, /n\/$/)
-      assert.equal(other!.uri, `file://${root}/z`)
-      assert.equal(
-        (await failure(store.read(deep!.uri, { ...read, version: deep!.version }))).code,
-        'object-denied',
-      )
-      execFileSync('rm', ['-rf', join(root, name)])
+      const script = `cd "$1"; for i in $(seq 40); do mkdir ${name} && cd ${name} || break; done 2>/dev/null`
+      try {
+        execFileSync('sh', ['-c', script, 'sh', root])
+        const page = await store.list({ prefix: `file://${root}/`, after: null, max: 10, signal: never() })
+        const [deep, other] = page.objects
+        assert.equal(page.objects.length, 2)
+        assert.match(deep!.uri, /n\/$/)
+        assert.equal(other!.uri, `file://${root}/z`)
+        assert.equal(
+          (await failure(store.read(deep!.uri, { ...read, version: deep!.version }))).code,
+          'object-denied',
+        )
+      } finally {
+        execFileSync('rm', ['-rf', join(root, name)])
+      }
     }))
 
   test('lists files and folders whose names are not UTF-8, and says so to whoever reads them', () =>
@@ -204,6 +207,27 @@ describe('a folder of files', () => {
         const error = await failure(store.read(uri, { ...read, version }))
         assert.deepEqual([error.kind, error.code], ['permanent', 'object-name'])
       }
+    }))
+
+  test('lists names that are not UTF-8 and look alike, also where each page is asked for by another process', () =>
+    within(async ({ root, put }) => {
+      for (const last of [0x80, 0xfe, 0xff]) {
+        writeFileSync(Buffer.concat([Buffer.from(`${root}/bad`), Buffer.from([last])]), 'x')
+        mkdirSync(Buffer.concat([Buffer.from(`${root}/folder`), Buffer.from([last])]))
+      }
+      // These are UTF-8, and read like those that are not.
+      await put('bad\uFFFD', Buffer.from('x'))
+      await put('folder\uFFFD/a', Buffer.from('x'))
+      await put('z', Buffer.from('z'))
+      const seen: string[] = []
+      for (let after: string | null = null, isFirst = true; isFirst || after !== null; isFirst = false) {
+        const store = new FileStore({ root })
+        const page = await store.list({ prefix: `file://${root}/`, after, max: 1, signal: never() })
+        seen.push(...page.objects.map(({ uri }) => uri.slice(`file://${root}/`.length)))
+        after = page.next
+      }
+      const [bad, folder] = ['bad\uFFFD', 'folder\uFFFD/']
+      assert.deepEqual(seen, [bad, bad, bad, bad, folder, folder, folder, `${folder}a`, 'z'])
     }))
 
   test('lists no file that is left out', () =>

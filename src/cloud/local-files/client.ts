@@ -122,7 +122,8 @@ export class FileStore implements ObjectStore {
     for (let file = walk.file ?? (await nextOf(files)); file !== null; file = await nextOf(files)) {
       signal.throwIfAborted()
       if (this.#options.leavesOut?.(file.key.slice(this.#root.length + 1))) continue
-      if (objects.length >= options.max) {
+      // Never between names that read alike: whoever goes on behind the first would miss the others.
+      if (objects.length >= options.max && file.key !== last) {
         this.#walked = { prefix, after: last, files, file }
         return { objects, next: last }
       }
@@ -317,7 +318,12 @@ async function foundIn(folder: string): Promise<Found[]> {
       const key = `${onDisk.toString()}${entry.isDirectory() ? '/' : ''}`
       return { key, onDisk, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
     })
-    .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+    .sort(
+      (a, b) =>
+        Buffer.compare(a.bytes, b.bytes) ||
+        // A folder that cannot be looked into comes before what lies in one whose name reads like its own.
+        Number(isUtf8(a.onDisk)) - Number(isUtf8(b.onDisk)),
+    )
 }
 
 /** A folder that may not be looked into is one thing that cannot be read, and keeps nothing else from being listed. */

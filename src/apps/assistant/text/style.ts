@@ -153,7 +153,8 @@ function lookOf(said: Map<string, string>): Look {
   const background = backgroundOf(style)
   if (background) look.background = background
   const opacity = shareOf(style.get('opacity') ?? '')
-  if (opacity !== undefined) look.opacity = Math.max(0, Math.min(1, opacity))
+  const left = Math.min(leftBy(style.get('filter') ?? ''), leftBy(style.get('-webkit-filter') ?? ''))
+  if (opacity !== undefined || left < 1) look.opacity = Math.max(0, Math.min(1, opacity ?? 1)) * left
   if (!/^(?:normal|inherit|initial|unset)?$/.test(style.get('mix-blend-mode') ?? '')) look.isBlended = true
   if (/^(?:pre|break-spaces)/.test(style.get('white-space') ?? '')) look.isPre = true
   const gaps = ['margin-top', 'padding-top', 'margin', 'padding', 'height', 'min-height', 'margin-bottom']
@@ -193,16 +194,16 @@ function isFaded(get: (name: string) => string): boolean {
   if (opacity !== undefined && opacity <= OPACITY_MIN) return true
   const filters = [get('filter'), get('-webkit-filter')]
   if (filters.some((filter) => /alpha\(\s*opacity\s*=\s*(?:0|[0-9])\)/.test(filter))) return true
-  return filters.some(isFiltered)
+  return filters.some((filter) => leftBy(filter) === 0)
 }
 
-/** Filters add up: each has its share of what the ones before it left. */
-function isFiltered(filter: string): boolean {
-  if (filter.length >= VALUE_CHARS_MAX) return true
+/** What filters leave to see, from 0 to 1: each has its share of what the ones before it left. */
+function leftBy(filter: string): number {
+  if (filter.length >= VALUE_CHARS_MAX) return 0
   let [opacity, contrast, light, blurPx] = [1, 1, 1, 0]
   for (const [, name, said] of filter.matchAll(/\b(opacity|blur|brightness|contrast|invert)\(([^()]*)/g)) {
     const value = said!.trim()
-    if (/\de[+-]?\d/.test(value)) return true
+    if (/\de[+-]?\d/.test(value)) return 0
     const share = value === '' ? 1 : (shareOf(value) ?? Number.NaN)
     if (name === 'opacity') opacity *= Math.min(1, share)
     else if (name === 'blur') blurPx += value === '' ? 0 : (lengthsOf(value)[0] ?? Number.NaN)
@@ -215,7 +216,7 @@ function isFiltered(filter: string): boolean {
   }
   const isClear =
     opacity > OPACITY_MIN && contrast > CONTRAST_MIN && light < LIGHT_MAX && blurPx < BLUR_MAX_PX
-  return !isClear
+  return isClear ? opacity * contrast : 0
 }
 
 function isOffScreen(get: (name: string) => string): boolean {

@@ -90,6 +90,11 @@ describe('text that a person does not see is not read', () => {
     ['a filter that bleaches grey', '<p style="color:#888;filter:brightness(2)">HID</p>', 'opacity'],
     ['a filter without contrast', '<p style="filter:contrast(.1)">HID</p>', 'opacity'],
     ['filters that add up', '<p style="filter:contrast(.4) brightness(.4)">HID</p>', 'opacity'],
+    [
+      'filters within each other',
+      '<div style="filter:contrast(.3)"><p style="filter:invert(.35)">HID</p></div>',
+      'opacity',
+    ],
     ['the second of two filters', '<p style="filter:opacity(1) opacity(0)">HID</p>', 'opacity'],
     ['colours halfway to their opposites', '<p style="filter:invert(50%)">HID</p>', 'opacity'],
     ['a filter that nobody can tell', '<p style="filter:brightness(var(--x))">HID</p>', 'opacity'],

@@ -57,6 +57,8 @@ type Element = {
   background: Colour
   /** What is left of it with all that is around it. */
   opacity: number
+  /** Some `--name` may have a value here. */
+  hasNames: boolean
   isPre: boolean
   isQuote: boolean
   /** What follows it is out of sight. */
@@ -179,8 +181,11 @@ class Page {
     if (below && below !== 'unknown') background = below
     if (name === 'font' && attributes.size && Number(attributes.size) >= 1) fontPx = Math.max(fontPx, 10)
     let isFar = Number.parseInt(attributes.height ?? '0', 10) >= 1_500 && name !== 'img' && name !== 'table'
+    const hasNames = parent.hasNames || this.#sheet.hasNames || own.some((look) => look.setsNames)
     for (const look of own) {
       hidden ??= look.hidden
+      if (look.isBlended) hidden ??= 'opacity'
+      if (look.isByFallback && hasNames) hidden ??= 'display-none'
       if (look.font) fontPx = 'px' in look.font ? look.font.px : fontPx * look.font.times
       if (look.colour) colour = look.colour
       if (look.background) background = over(look.background, background)
@@ -194,7 +199,7 @@ class Page {
     }
     const isQuote = name === 'blockquote' && hidden === undefined
     isPre ||= name === 'pre'
-    return { names, hidden, isUsual, fontPx, colour, background, opacity, isPre, isQuote, isFar }
+    return { names, hidden, isUsual, fontPx, colour, background, opacity, hasNames, isPre, isQuote, isFar }
   }
 
   /** Mail repeats its styles: reading each once halves the time of a newsletter. */
@@ -278,6 +283,7 @@ const ROOT: Element = {
   colour: BLACK,
   background: WHITE,
   opacity: 1,
+  hasNames: false,
   isPre: false,
   isQuote: false,
   isFar: false,

@@ -5,10 +5,16 @@
  * rules nor many elements multiply.
  */
 import type { Attributes } from '../../../search/extract/markup.ts'
-import { type Look, styleLook, withoutComments } from './style.ts'
+import { type Look, styleLook, unescapeCss, withoutComments } from './style.ts'
 
 const BUCKET_MAX = 16
 const CLASSES_MAX = 48
+/**
+ * Of all selectors that are read. Rules within a rule repeat its selectors, so that few bytes could ask for billions;
+ * the characters are more than a message has.
+ */
+const SELECTORS_MAX = 20_000
+const SELECTORS_CHARS_MAX = 1_000_000
 /** More than there are rules. */
 const RANK = 1e9
 /** Screens up to this width are telephones and half a window. */
@@ -28,11 +34,18 @@ export class StyleSheet {
   /** How many open elements have a name: `.class`, `#id` or a tag. */
   readonly #open = new Map<string, number>()
   #count = 0
-  /** Comparisons of a rule with an element: what must grow with the input and no faster. */
+  #selectors = 0
+  #selectorsChars = 0
+  #isFull = false
+  /** Some `--name` may have a value. */
+  hasNames = false
+  /** Selectors read and rules compared with an element: what must grow with the input and no faster. */
   work = 0
 
   add(css: string): void {
-    this.#addBlock(withoutComments(css).replace(/<!--|-->/g, ' '))
+    const bare = withoutComments(css).replace(/<!--|-->/g, ' ')
+    this.hasNames ||= /(?:^|[\s;{}])--|@property/i.test(unescapeCss(bare))
+    this.#addBlock(bare)
   }
 
   /** Its looks in the order of the rules, and the names to `leave` with. */
@@ -105,20 +118,43 @@ export class StyleSheet {
   }
 
   #addRules(selectors: string, style: string): void {
+    this.work += 1
+    if (this.#isFull) return
     const look = styleLook(style)
     if (Object.keys(look).length === 0) return
-    for (const selector of selectorsOf(selectors)) {
-      const rule = ruleOf(selector, look)
-      if (!rule) continue
-      this.#count += 1
-      rule.rank += this.#count
-      const { last } = rule
-      const key = last.id || last.classes[0] || last.tag
-      const bucket = this.#rules.get(key)
-      if (!bucket) this.#rules.set(key, [rule])
-      else if (bucket.length < BUCKET_MAX) bucket.push(rule)
-      else this.#merge(bucket, key, look)
+    this.#selectorsChars += selectors.length
+    if (this.#selectorsChars > SELECTORS_CHARS_MAX) {
+      this.#fill()
+      return
     }
+    this.work += selectors.length / 100
+    for (const selector of selectorsOf(selectors)) {
+      this.#selectors += 1
+      if (this.#selectors > SELECTORS_MAX) {
+        this.#fill()
+        return
+      }
+      this.work += 1
+      const rule = ruleOf(selector, look)
+      if (rule) this.#addRule(rule)
+    }
+  }
+
+  /** What further rules do is not known, and any of them could hide anything: nothing counts as seen. */
+  #fill(): void {
+    this.#isFull = true
+    this.#addRule({ last: compoundOf('*'), around: [], look: { hidden: 'display-none' }, rank: 0 })
+  }
+
+  #addRule(rule: Rule): void {
+    this.#count += 1
+    rule.rank += this.#count
+    const { last } = rule
+    const key = last.id || last.classes[0] || last.tag
+    const bucket = this.#rules.get(key)
+    if (!bucket) this.#rules.set(key, [rule])
+    else if (bucket.length < BUCKET_MAX) bucket.push(rule)
+    else this.#merge(bucket, key, rule.look)
   }
 
   /** More rules than are compared: the last of them holds for whatever has the name. */
@@ -212,18 +248,22 @@ function ruleOf(selector: string, look: Look): Rule | undefined {
     .filter((part) => part !== undefined && part !== '')
   const last = compoundOf(parts.pop() ?? '*')
   const around: string[] = []
-  let isSibling = false
-  for (const part of parts.reverse()) {
+  let [isSibling, isGmail] = [false, false]
+  for (const [at, part] of parts.reverse().entries()) {
     if (part === '+' || part === '~') isSibling = true
     else if (part !== '>') {
       const compound = compoundOf(part)
       const name = compound.id || compound.classes[0] || compound.tag
       if (!isSibling && name !== '*') around.push(name)
+      // `u + .body .k` is how newsletters mean Gmail alone, where they mix colours against its dark mode.
+      if (isSibling && part.toLowerCase() === 'u' && at > 1) isGmail = true
       isSibling = false
     }
   }
   const isClass = last.classes.length + last.attributes.length > 0
-  return { last, around, look, rank: last.id !== '' ? 2 * RANK : isClass ? RANK : 0 }
+  const { isBlended: _, ...unblended } = look
+  const shown = isGmail ? unblended : look
+  return { last, around, look: shown, rank: last.id !== '' ? 2 * RANK : isClass ? RANK : 0 }
 }
 
 function compoundOf(text: string): Compound {

@@ -30,6 +30,12 @@ export type Look = {
   isFontForced?: boolean
   /** Its text is shown with its line ends. */
   isPre?: boolean
+  /** Its colours are mixed with those below it, which hides most text. */
+  isBlended?: boolean
+  /** It gives a value to a `--name`, for itself and all that is inside. */
+  setsNames?: boolean
+  /** It is as told only where no `--name` has a value. */
+  isByFallback?: boolean
   /** A gap that pushes what follows out of sight. */
   isFar?: boolean
 }
@@ -41,6 +47,10 @@ const ZOOM_MIN = 0.2
 const DEFAULT_PX = 16
 /** Text with less is not seen. */
 export const OPACITY_MIN = 0.12
+/** Less of the difference between text and background than this is not seen, nor is text in more light. */
+const CONTRAST_MIN = 0.2
+const LIGHT_MAX = 1.5
+const BLUR_MAX_PX = 3
 const VALUE_CHARS_MAX = 400
 /** Honest styles repeat a property for older programs, once or twice. */
 const REPEATED_MAX = 12
@@ -76,6 +86,7 @@ export function styleLook(style: string): Look {
   const look: Look = Object.assign({}, ...before, lookOf(values))
   const hidden = [...before, look].find((one) => one.hidden !== undefined)?.hidden
   if (hidden) look.hidden = hidden
+  if ([...values.keys()].some((name) => name.startsWith('--'))) look.setsNames = true
   if (important.has('color') || important.has('-webkit-text-fill-color')) look.isColourForced = true
   if (important.has('font-size') || important.has('font')) look.isFontForced = true
   return look
@@ -111,7 +122,7 @@ export function withoutComments(css: string): string {
 }
 
 /** `d\69splay` is `display`. */
-function unescapeCss(css: string): string {
+export function unescapeCss(css: string): string {
   if (!css.includes('\\')) return css
   return css.replace(/\\(?:([0-9a-f]{1,6})\s?|([^\n]))/gi, (_, hex: string | undefined, char?: string) => {
     if (hex === undefined) return char ?? ''
@@ -120,8 +131,17 @@ function unescapeCss(css: string): string {
   })
 }
 
-function lookOf(style: Map<string, string>): Look {
+const FALLBACK = /^var\( ?--[\w-]{1,100} ?, ?([\w.%-]{1,40}) ?\)$/
+
+function lookOf(said: Map<string, string>): Look {
   const look: Look = {}
+  const style = new Map(said)
+  for (const name of ['display', 'visibility', 'opacity']) {
+    const fallback = FALLBACK.exec(style.get(name) ?? '')?.[1]
+    if (fallback === undefined) continue
+    style.set(name, fallback)
+    look.isByFallback = true
+  }
   const hidden = hiddenBy(style)
   if (hidden) look.hidden = hidden
   const font = fontOf(style)
@@ -133,7 +153,9 @@ function lookOf(style: Map<string, string>): Look {
   const background = backgroundOf(style)
   if (background) look.background = background
   const opacity = shareOf(style.get('opacity') ?? '')
-  if (opacity !== undefined) look.opacity = Math.max(0, Math.min(1, opacity))
+  const left = Math.min(leftBy(style.get('filter') ?? ''), leftBy(style.get('-webkit-filter') ?? ''))
+  if (opacity !== undefined || left < 1) look.opacity = Math.max(0, Math.min(1, opacity ?? 1)) * left
+  if (!/^(?:normal|inherit|initial|unset)?$/.test(style.get('mix-blend-mode') ?? '')) look.isBlended = true
   if (/^(?:pre|break-spaces)/.test(style.get('white-space') ?? '')) look.isPre = true
   const gaps = ['margin-top', 'padding-top', 'margin', 'padding', 'height', 'min-height', 'margin-bottom']
   const far = gaps.some((name) => Math.max(...lengthsOf(style.get(name) ?? '')) >= FAR_PX)
@@ -170,12 +192,31 @@ function hiddenBy(style: Map<string, string>): HiddenBy | undefined {
 function isFaded(get: (name: string) => string): boolean {
   const opacity = shareOf(get('opacity'))
   if (opacity !== undefined && opacity <= OPACITY_MIN) return true
-  const filters = `${get('filter')} ${get('-webkit-filter')}`
-  const filter = /opacity\(\s*([\d.]{1,10}%?)/.exec(filters)?.[1]
-  if (filter !== undefined && (shareOf(filter) ?? 0) <= OPACITY_MIN) return true
-  if (/alpha\(\s*opacity\s*=\s*(?:0|[0-9])\)/.test(filters)) return true
-  if (/\b(?:blur|brightness|contrast|invert)\(/.test(filters)) return true
-  return !/^(?:normal|inherit|initial|unset)?$/.test(get('mix-blend-mode'))
+  const filters = [get('filter'), get('-webkit-filter')]
+  if (filters.some((filter) => /alpha\(\s*opacity\s*=\s*(?:0|[0-9])\)/.test(filter))) return true
+  return filters.some((filter) => leftBy(filter) === 0)
+}
+
+/** What filters leave to see, from 0 to 1: each has its share of what the ones before it left. */
+function leftBy(filter: string): number {
+  if (filter.length >= VALUE_CHARS_MAX) return 0
+  let [opacity, contrast, light, blurPx] = [1, 1, 1, 0]
+  for (const [, name, said] of filter.matchAll(/\b(opacity|blur|brightness|contrast|invert)\(([^()]*)/g)) {
+    const value = said!.trim()
+    if (/\de[+-]?\d/.test(value)) return 0
+    const share = value === '' ? 1 : (shareOf(value) ?? Number.NaN)
+    if (name === 'opacity') opacity *= Math.min(1, share)
+    else if (name === 'blur') blurPx += value === '' ? 0 : (lengthsOf(value)[0] ?? Number.NaN)
+    // Halfway to their opposites all colours are one grey.
+    else if (name === 'invert') contrast *= Math.abs(1 - 2 * Math.min(1, share))
+    else {
+      contrast *= Math.min(1, share)
+      light *= Math.max(1, share)
+    }
+  }
+  const isClear =
+    opacity > OPACITY_MIN && contrast > CONTRAST_MIN && light < LIGHT_MAX && blurPx < BLUR_MAX_PX
+  return isClear ? opacity * contrast : 0
 }
 
 function isOffScreen(get: (name: string) => string): boolean {

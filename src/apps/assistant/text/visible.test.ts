@@ -80,7 +80,37 @@ describe('text that a person does not see is not read', () => {
     ['a filter that blurs', '<p style="filter:blur(40px)">HID</p>', 'opacity'],
     ['a filter that bleaches', '<p style="-webkit-filter:brightness(99)">HID</p>', 'opacity'],
     ['a way of mixing colours', '<p style="mix-blend-mode:screen">HID</p>', 'opacity'],
+    [
+      'a way of mixing colours beside something',
+      '<style>p + .k,u + .k{mix-blend-mode:screen}</style><p class=k>HID</p>',
+      'opacity',
+    ],
+    ['a filter that blurs in powers of ten', '<p style="filter:blur(1e1px)">HID</p>', 'opacity'],
+    ['a filter that darkens', '<p style="filter:brightness(20%)">HID</p>', 'opacity'],
+    ['a filter that bleaches grey', '<p style="color:#888;filter:brightness(2)">HID</p>', 'opacity'],
+    ['a filter without contrast', '<p style="filter:contrast(.1)">HID</p>', 'opacity'],
+    ['filters that add up', '<p style="filter:contrast(.4) brightness(.4)">HID</p>', 'opacity'],
+    [
+      'filters within each other',
+      '<div style="filter:contrast(.3)"><p style="filter:invert(.35)">HID</p></div>',
+      'opacity',
+    ],
+    ['the second of two filters', '<p style="filter:opacity(1) opacity(0)">HID</p>', 'opacity'],
+    ['colours halfway to their opposites', '<p style="filter:invert(50%)">HID</p>', 'opacity'],
+    ['a filter that nobody can tell', '<p style="filter:brightness(var(--x))">HID</p>', 'opacity'],
+    ['a filter after many', `<p style="filter:${'invert(1)'.repeat(50)} blur(9px)">HID</p>`, 'opacity'],
     ['a value that nobody can tell', '<p style="display:var(--x)">HID</p>', 'display-none'],
+    ['a value in place of another', '<p style="display:var(--x, none)">HID</p>', 'display-none'],
+    [
+      'a value with a name, in place of a harmless one',
+      '<div style="-\\2d x:none"><p style="display:var(--x,block)">HID</p></div>',
+      'display-none',
+    ],
+    [
+      'a value that a rule names, in place of a harmless one',
+      '<style>html{--x:none}</style><p style="display:var(--x,block)">HID</p>',
+      'display-none',
+    ],
     ['zoom', '<p style="zoom:0.01">HID</p>', 'tiny-font'],
     ['the mask of a program', '<p style="-webkit-mask-image:url(x)">HID</p>', 'clipped'],
     [
@@ -224,6 +254,25 @@ describe('text that a person sees is read', () => {
       '<style>.a{.b{display:none}.c{color:red}}@font-face{src:url(x)}</style><p class="a c">Seen.</p>'
     assert.equal(htmlText(html).text, 'Seen.')
   })
+  test('where colours are mixed in Gmail alone, as newsletters do against its dark mode', () => {
+    const rules =
+      'u + .body .gmail-blend-screen{mix-blend-mode:screen}u + .body .gmail-blend-difference{mix-blend-mode:difference}'
+    const html = `<style>${rules}</style><body class=body><div class=gmail-blend-screen><div class=gmail-blend-difference>Seen.`
+    assert.equal(htmlText(html).text, 'Seen.')
+  })
+  for (const style of [
+    'filter:brightness(1)',
+    'filter:brightness(110%) contrast(.9);-webkit-filter:brightness(110%) contrast(.9)',
+    'filter:invert(1)',
+    'filter:blur(0)',
+    'display:var(--x, block)',
+    'mix-blend-mode:normal',
+  ]) {
+    test(`with ${style}`, () => {
+      const { text, hidden } = htmlText(`<p style="${style}">Seen.</p>`)
+      assert.deepEqual([text, hidden], ['Seen.', []])
+    })
+  }
   test('where only print or the pointer hides it', () => {
     const html = '<style>@media print{.a{display:none}} .a:hover{display:none}</style><p class=a>Seen.</p>'
     assert.equal(htmlText(html).text, 'Seen.')
@@ -371,6 +420,14 @@ describe('hostile HTML', () => {
     ['braces', (size) => `<style>${'{'.repeat(size)}</style><p>x`],
     ['selectors', (size) => `<style>${'a b>c,'.repeat(size / 6)}{display:none}</style><p>x`],
     [
+      'rules within a rule of many selectors',
+      (size) => `<style>${'a,'.repeat(size / 4)}a{${'&{color:red}'.repeat(size / 24)}}</style><p>x`,
+    ],
+    [
+      'rules within a rule of a long selector',
+      (size) => `<style>${'a'.repeat(size / 2)}{${'&{color:red}'.repeat(size / 24)}}</style><p>x`,
+    ],
+    [
       'rules and elements of one name',
       (size) => `<style>${'p[a]{color:red}'.repeat(size / 30)}</style>${'<p a>x</p>'.repeat(size / 20)}`,
     ],
@@ -385,6 +442,12 @@ describe('hostile HTML', () => {
       assert.ok(large.text.length <= TEXT_CHARS_MAX + 2 * SIZE)
     })
   }
+
+  test('of more selectors than are read is not seen at all, whatever its further rules say', () => {
+    const rules = `${'a,'.repeat(20_000)}a{color:red}.k{color:#000!important}`
+    const { text, hidden } = htmlText(`<style>${rules}</style><p style="color:#fff">HID</p>`)
+    assert.deepEqual([text, hidden], ['', ['display-none']])
+  })
 
   test('is cut where it is too much, and says so', () => {
     const { hidden } = htmlText(`<p>x</p>${' '.repeat(HTML_CHARS_MAX)}<p>y</p>`)

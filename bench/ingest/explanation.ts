@@ -15,7 +15,7 @@ export function conditions(sizes: Sizes): string[] {
     'the simulated S3 and SQS, each process of ingest and each limit are processes of their own on this machine, over loopback; ingest and limits are started as `tidemark` starts itself, with its limits for young objects and for glibc',
     `${SPEED}: ${objects} objects of ${records.toLocaleString('en-US')} records of some 250 bytes as NDJSON, with the settings of a new user, synchronous = FULL; \`limit append\` makes the same documents and appends them in the same batches to the same kind of index, without queue, store, reading or positions; they take turns, the best of ${rounds} counts; processor time is that of the process, without PostgreSQL's`,
     `${TINY}: ${tiny.toLocaleString('en-US')} objects of one record, each announced by a message of its own; until the last is stored`,
-    `${MEMORY}: VmHWM of the process; one object of records of ${sizes.hugeRecordBytes.toLocaleString('en-US')} bytes, of which 4,000 are indexed`,
+    `${MEMORY}: VmHWM of the process; one object of records of ${sizes.hugeRecordBytes.toLocaleString('en-US')} bytes, of which 4,000 are indexed; the smallest is as large as heap and malloc take to reach what they keep`,
     `${SWAP}: ${sizes.swap.toLocaleString('en-US')} records of a new version are revealed and as many of the old one hidden, in one transaction; records without text, at which it does not look`,
     `${SHARDS}: lookup is what is known of ten announced objects, of the versions of one, and how many are open; status counts all of them; processor time is that of the process, without PostgreSQL's, which does the counting there`,
   ]

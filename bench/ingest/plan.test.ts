@@ -30,7 +30,8 @@ describe('the numbers of the ingest bench', () => {
   })
 
   test('a quick run has fewer of everything', () => {
-    for (const key of ['objects', 'records', 'tiny', 'hugeBytes'] as const) assert.ok(QUICK[key] < FULL[key])
+    for (const key of ['objects', 'records', 'tiny'] as const) assert.ok(QUICK[key] < FULL[key])
+    assert.ok(QUICK.hugeBytes.at(-1)! < FULL.hugeBytes[0]!)
     assert.ok(QUICK.shards.length < FULL.shards.length)
   })
 })

@@ -9,8 +9,11 @@ export type Sizes = {
   rounds: number
   /** Of one record each. */
   tiny: number
-  /** Bytes of one object, a tenth of it, and of one of its records. */
-  hugeBytes: number
+  /**
+   * Bytes of one object each, and of one of its records. The first is as long as heap and malloc take to grow to what they
+   * keep: some ten seconds.
+   */
+  hugeBytes: readonly number[]
   hugeRecordBytes: number
   shards: readonly number[]
   /** Records of a version that takes the place of another with as many. */
@@ -22,7 +25,7 @@ export const FULL: Sizes = {
   records: 5_000,
   rounds: 2,
   tiny: 100_000,
-  hugeBytes: 5_000_000_000,
+  hugeBytes: [1_500_000_000, 5_000_000_000, 15_000_000_000],
   hugeRecordBytes: 900_000,
   shards: [1_000, 10_000, 100_000, 1_000_000],
   swap: 1_000_000,
@@ -33,7 +36,7 @@ export const QUICK: Sizes = {
   records: 1_000,
   rounds: 1,
   tiny: 10_000,
-  hugeBytes: 500_000_000,
+  hugeBytes: [50_000_000, 500_000_000],
   hugeRecordBytes: 900_000,
   shards: [1_000, 10_000],
   swap: 50_000,

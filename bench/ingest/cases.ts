@@ -92,7 +92,7 @@ export async function runSpeed(session: Session, places: Places, database: Datab
   for (let round = 0; round < rounds; round++) {
     const limitPlace = await places.make(database)
     const limit = await session.processes.order<Pace>(
-      { do: 'append', ...limitPlace, objects, records },
+      { do: 'append', ...limitPlace, first: 0, objects, records },
       { msMax: MS_MAX, ...LAUNCHER },
     )
     places.remove(limitPlace)
@@ -118,18 +118,34 @@ export async function runSpeed(session: Session, places: Places, database: Datab
   ]
 }
 
+/** Beside as many that only append: more than the database takes of these it takes of nobody. */
 export async function runProcesses(session: Session, places: Places): Promise<Row[]> {
   const { objects, records } = session.sizes
   const rows: Row[] = []
   for (const count of [1, 2]) {
-    const place = await places.make('postgres')
-    const { paces } = await ingestAll(session, place, { objects, records, count })
-    const ms = Math.max(...paces.map((pace) => pace.ms))
+    const limits = await appendTogether(session, await places.make('postgres'), count)
+    const { paces } = await ingestAll(session, await places.make('postgres'), { objects, records, count })
     const name = `${PROCESSES}: postgres, ${count}`
-    rows.push(row(name, 'tidemark', perS(objects * records, ms), 'records/s'))
-    session.say(`${name} · ${Math.round(rows.at(-1)!.value)} records/s`)
+    for (const [subject, all] of Object.entries({ tidemark: paces, 'limit append': limits })) {
+      const ms = Math.max(...all.map((pace) => pace.ms))
+      rows.push(row(name, subject, perS(objects * records, ms), 'records/s'))
+      session.say(`${name} · ${subject} ${Math.round(rows.at(-1)!.value)} records/s`)
+    }
   }
   return rows
+}
+
+function appendTogether({ processes, sizes }: Session, place: Place, count: number): Promise<Pace[]> {
+  const { objects, records } = sizes
+  const each = objects / count
+  return Promise.all(
+    Array.from({ length: count }, (_, n) =>
+      processes.order<Pace>(
+        { do: 'append', ...place, first: n * each, objects: each, records },
+        { msMax: MS_MAX, ...LAUNCHER },
+      ),
+    ),
+  )
 }
 
 /** Each announced by a message of its own, read, published and acknowledged. */

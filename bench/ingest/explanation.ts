@@ -44,8 +44,12 @@ function speedLines(rows: readonly Row[]): string[] {
 }
 
 function processLines(rows: readonly Row[]): string[] {
-  const [one, two] = rows.filter((row) => row.case.startsWith(PROCESSES))
-  return one && two ? [`${PROCESSES}: two are ${formatValue(two.value / one.value)} × one`] : []
+  return ['tidemark', 'limit append'].flatMap((subject) => {
+    const [one, two] = rows.filter((row) => row.case.startsWith(PROCESSES) && row.subject === subject)
+    return one && two
+      ? [`${PROCESSES}: two of ${subject} are ${formatValue(two.value / one.value)} × one`]
+      : []
+  })
 }
 
 /** From the smallest to the largest. */

@@ -14,7 +14,8 @@ import { BUCKET, type CloudAt, recordOf } from './served-cloud.ts'
 export type Place = { home: string; url: string }
 export type SetUpOrder = Place & { do: 'set up'; cloud: CloudAt }
 export type IngestOrder = Place & { do: 'ingest'; objects: number }
-export type AppendOrder = Place & { do: 'append'; objects: number; records: number }
+/** `first`: the number of the first of them; others may append others to the same index. */
+export type AppendOrder = Place & { do: 'append'; first: number; objects: number; records: number }
 
 export type Pace = { ms: number; cpuMs: number; peakMb: number; records: number }
 
@@ -82,20 +83,20 @@ async function isAllStored(tables: IngestTables, objects: number): Promise<boole
 }
 
 /** The same documents, made beforehand but for their chunks, in batches of the same size. */
-export async function appendAll({ url, objects, records }: AppendOrder): Promise<Pace> {
+export async function appendAll({ url, first, objects, records }: AppendOrder): Promise<Pace> {
   const ledger = await openLedger(url)
   const search = openSearch({ ledger })
   await search.prepare()
   let all = 0
   const cpu = process.cpuUsage()
   const fromMs = systemClock.monotonicMs()
-  for (let object = 0; object < objects; object++) {
+  for (let object = first; object < first + objects; object++) {
     const uri = `s3://${BUCKET}/logs/${object}.ndjson`
     const of = { pipeline: NAME, shard: shardId(uri, 'v'), uri, version: 'v' }
-    for (let first = 0; first < records; first += SETTINGS.batchRecords) {
-      const count = Math.min(SETTINGS.batchRecords, records - first)
+    for (let from = 0; from < records; from += SETTINGS.batchRecords) {
+      const count = Math.min(SETTINGS.batchRecords, records - from)
       const documents = Array.from({ length: count }, (_, n) =>
-        recordDocument(of, first + n, mapRecord(recordOf(object, first + n), MAPPING), first + n + 1),
+        recordDocument(of, from + n, mapRecord(recordOf(object, from + n), MAPPING), from + n + 1),
       )
       const seenBy = { principal: streamOf(NAME), grant: RECORD_GRANT }
       await ledger.transaction((tx) => search.append(tx, documents, { ...seenBy, isEmbedded: false }))

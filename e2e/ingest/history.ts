@@ -41,6 +41,8 @@ export type HistoryCounts = {
   madeAnew: number
   /** Objects that were moved or deleted, each looked at in that instant. */
   removals: number
+  /** Objects that were overwritten in the instant after the store was asked for them. */
+  putsBehindLooks: number
 }
 
 export type Ran = { failure: string | undefined; counts: HistoryCounts }
@@ -104,6 +106,7 @@ class Run {
     tidied: 0,
     madeAnew: 0,
     removals: 0,
+    putsBehindLooks: 0,
   }
   readonly #world: OracleWorld
   readonly #options: HistoryOptions
@@ -125,6 +128,7 @@ class Run {
     const world = this.#world
     for (let n = 0; n < LIVES[database]; n++) await this.#begin()
     world.weather(WEATHER)
+    world.isLively = true
     const all = this.#acts()
     const shares = all.reduce((sum, { share }) => sum + share, 0)
     for (let n = 0; n < acts; n++) {
@@ -134,6 +138,7 @@ class Run {
       await world.checkOneSeen()
       await sleep(world.clock, world.random() ** 3 * 400)
     }
+    world.isLively = false
     // The last word about some keys is content that was there before, and only the last listing tells of it.
     for (const { pipeline, key } of PIPELINES.flatMap((name) => world.latest(name))) {
       const back = world.putBack(pipeline as PipelineName, key)
@@ -404,6 +409,8 @@ class Run {
       this.counts.takeovers += await world.tables.takeovers(pipeline)
     }
     this.counts.removals += world.removals
+    this.counts.objects += world.putsBehindLooks
+    this.counts.putsBehindLooks += world.putsBehindLooks
     return differences(world, life)
   }
 

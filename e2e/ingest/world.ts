@@ -42,6 +42,8 @@ export type After = (typeof AFTERS)[number]
 const SEEDS_PER_AFTER = 12
 
 const ENVELOPES = ['s3', 'sns', 'sns-raw', 'eventbridge'] as const
+/** Of the times at which the store tells which version it has. */
+const BEHIND_LOOKS_SHARE = 0.05
 /** Of what is put where there was another version: content that was there before, which has the same etag. */
 const OLD_SHARE = 0.4
 /** Of these: only a listing tells of them. */
@@ -134,6 +136,9 @@ export class OracleWorld {
   readonly early: string[] = []
   /** By whoever ingests. */
   removals = 0
+  /** Whether people are at work. */
+  isLively = false
+  putsBehindLooks = 0
   ledger!: Ledger
   tables!: IngestTables
   readonly #database: TestDatabase | undefined
@@ -208,6 +213,7 @@ export class OracleWorld {
       this.#watchAcknowledgements(name)
     }
     this.#watchRemovals()
+    this.#putBehindLooks()
     this.#search = openSearch({ ledger })
     await this.#search.prepare()
   }
@@ -317,6 +323,24 @@ export class OracleWorld {
       return remove(bucket, key)
     }
     this.#remove = remove
+  }
+
+  /** Somebody puts another one there in the instant after the store has told which it has: also before it is removed. */
+  #putBehindLooks(): void {
+    for (const pipeline of PIPELINES) {
+      const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))
+      const current = bucket.current.bind(bucket)
+      bucket.current = (key) => {
+        const told = current(key)
+        if (told && this.isLively && !key.startsWith(DONE) && this.random() < BEHIND_LOOKS_SHARE) {
+          queueMicrotask(() => {
+            this.put(pipeline, key)
+            this.putsBehindLooks += 1
+          })
+        }
+        return told
+      }
+    }
   }
 
   #remove: (bucket: string, key: string) => unknown = () => undefined
@@ -497,10 +521,7 @@ export class OracleWorld {
   /** Somebody else has the shards that are open now. Answers how many. */
   async stealTokens(): Promise<number> {
     return this.ledger.transaction((tx) =>
-      tx.run(
-        `UPDATE ingest_shards SET token = '${THIEF}', updated_at = updated_at + 1
-         WHERE state = 'open' AND token IS NOT NULL`,
-      ),
+      tx.run(`UPDATE ingest_shards SET token = '${THIEF}', updated_at = updated_at + 1 WHERE state = 'open'`),
     )
   }
 

@@ -82,8 +82,8 @@ async function watchSettled(tx: Tx): Promise<void> {
   const note = `INSERT INTO oracle_settled(pipeline, id, state, sequencer, at)
     VALUES (NEW.pipeline, NEW.id, NEW.state, NEW.sequencer, ${nowMs});`
   // Whoever had the shard has lost it: nothing but a takeover may change what is published of it.
-  const isStolen = `OLD.token = '${THIEF}' AND NEW.token = OLD.token
-    AND (NEW.records <> OLD.records OR (NEW.state = 'stored' AND OLD.state = 'open'))`
+  const isStolen = `OLD.token = '${THIEF}' AND ((NEW.token = OLD.token AND NEW.records <> OLD.records)
+    OR (NEW.state = 'stored' AND OLD.state = 'open'))`
   await tx.run(`CREATE TABLE oracle_stolen (pipeline TEXT NOT NULL, id TEXT NOT NULL)`)
   const noteStolen = `INSERT INTO oracle_stolen(pipeline, id) VALUES (NEW.pipeline, NEW.id);`
   if (isSqlite) {

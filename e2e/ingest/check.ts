@@ -183,7 +183,9 @@ function bySaid(found: Found, shard: string, version: KnownVersion): string | un
     case 'gone':
       // While an older version is seen, nobody sees it.
       if (row.is_staged === 1 && seen.size === 0) return undefined
-      return isSeenUpTo(row.records) ? undefined : `is ${row.state}, and has records ${list(seen)} of ${row.records}`
+      return isSeenUpTo(row.records)
+        ? undefined
+        : `is ${row.state}, and has records ${list(seen)} of ${row.records}`
   }
 }
 

@@ -7,8 +7,8 @@ import { TidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { ObjectPage } from '../../cloud/object-store.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
-import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { storableUri } from './envelope.ts'
+import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { pastObstacles } from './obstacles.ts'
 import { foundByListing, preparePlacing } from './placing.ts'
 import { isLeftOut } from './reach.ts'
@@ -63,7 +63,9 @@ async function list(
     after = page.next
     if (after !== null) continue
     const gone = await tellAllGone(kinds, job, { of, location })
-    return { note: `${formatCount(listed)} listed${gone === 0 ? '' : `, ${formatCount(gone)} bad ones gone`}` }
+    return {
+      note: `${formatCount(listed)} listed${gone === 0 ? '' : `, ${formatCount(gone)} bad ones gone`}`,
+    }
   }
   return { again: {}, note: `${formatCount(listed)} listed, and more to come` }
 }

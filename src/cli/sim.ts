@@ -109,9 +109,9 @@ function describe({ output }: CliContext, sim: Sim, shown: readonly RunningServi
   for (const { text } of abouts) output.line(text)
   output.line('')
   output.line('To point Tidemark at it, in another terminal:')
-  for (const { settings } of abouts) {
-    for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
-  }
+  // Services of one company share some of theirs.
+  const settings: Record<string, string> = Object.assign({}, ...abouts.map((about) => about.settings))
+  for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
   // Not beside data of one's own.
   output.line(`  export TIDEMARK_HOME='${join(tmpdir(), `tidemark-sim-${sim.port}`)}'`)
   output.line('')

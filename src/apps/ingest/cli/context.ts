@@ -54,18 +54,19 @@ function splitVersion(text: string): [uri: string, version: string] {
   return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** All that the text may stand for, as an address. */
-function addressesOf(text: string, { location, queue }: PipelineConfig): string[] {
-  const all = [text]
+/** All that the text may stand for, as an address; the likeliest last. */
+export function addressesOf(text: string, { location, queue }: PipelineConfig): string[] {
+  if (/^[a-z0-9]+:\/\//.test(text)) return [text]
+  const all: string[] = []
   const root = queue.kind === 'folder' ? `file://${queue.path}/` : location
   if (root !== null && !text.startsWith('/')) {
-    // Below what is listed, below its bucket, and with the name of the bucket.
-    all.push(`${root.replace(/[^/]*$/, '')}${text}`)
+    // With the name of the bucket, below the bucket, and below what is listed.
     const bucket = /^((?:s3|gs):\/\/)[^/]+\//.exec(root)
-    if (bucket) all.push(`${bucket[0]}${text}`, `${bucket[1]}${text}`)
+    if (bucket) all.push(`${bucket[1]}${text}`, `${bucket[0]}${text}`)
+    all.push(`${root.replace(/[^/]*$/, '')}${text.replace(/^(?:\.\/)+/, '')}`)
   }
-  if (root?.startsWith('file://')) all.push(`file://${resolve(text)}`)
-  return all
+  if (root?.startsWith('file://')) all.unshift(`file://${resolve(text)}`)
+  return all.length > 0 ? all : [text]
 }
 
 function notOne(pipeline: string, text: string, candidates: readonly string[]): UsageError {

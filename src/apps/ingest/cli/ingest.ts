@@ -32,6 +32,10 @@ export const ingestNoun: AppNoun = {
     one: 'pipeline',
     item: 'object',
     badText: 'could not be read',
+    none: {
+      text: 'There is no pipeline yet.',
+      hint: 'Make one with: tidemark ingest add NAME --folder PATH (or with a queue: tidemark ingest add --help)',
+    },
     choice: '[pipeline]',
     choiceText: 'its name; all of them otherwise',
   },
@@ -192,13 +196,16 @@ const addPreview: RegisterVerb = (ingest, context) => {
   const preview = ingest
     .command('preview')
     .description('read the first records of an object, and propose which fields are what; stores nothing')
-    .argument('<pipeline>', 'whose configuration and keys are used')
-    .argument('[address]', 'of the object; the first one that is listed otherwise')
+    .argument(
+      '<what>',
+      'a pipeline, whose configuration and keys are used; or an object: its address, or a file',
+    )
+    .argument('[object]', 'of the pipeline: its address or its path; the first one that is listed otherwise')
   addReadOptions(preview)
   preview
     .addOption(limitOption())
-    .action(async (name: string, address: string | undefined, options) =>
-      (await import('./preview.ts')).showPreview(context, { name, address, options }),
+    .action(async (what: string, address: string | undefined, options) =>
+      (await import('./preview.ts')).showPreview(context, { what, address, options }),
     )
 }
 

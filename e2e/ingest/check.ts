@@ -141,7 +141,7 @@ function checkRecords(world: OracleWorld, found: Found): string[] {
       case 'none':
         if (seen.size > 0) tell(`must not be seen any more, and has records ${list(seen)}`)
         // What was read of a bad one stays, and is told with it.
-        if ((found.kept.get(shard)?.size ?? 0) > 0 && found.shards.get(shard)?.state !== 'bad')
+        if ((found.kept.get(shard)?.size ?? 0) > 0 && !isUnread(found.shards.get(shard)?.state))
           tell(`still has records that nobody sees`)
     }
   }
@@ -180,11 +180,16 @@ function bySaid(found: Found, shard: string, version: KnownVersion): string | un
       if (isReplacing) return seen.size === 0 ? undefined : `was replaced, and has records ${list(seen)}`
       return isSeenUpTo(row.records) ? undefined : `has records ${list(seen)} of ${row.records}`
     case 'bad':
+    case 'gone':
       // While an older version is seen, nobody sees it.
       if (row.is_staged === 1 && seen.size === 0) return undefined
-      return isSeenUpTo(row.records) ? undefined : `is bad, and has records ${list(seen)} of ${row.records}`
+      return isSeenUpTo(row.records)
+        ? undefined
+        : `is ${row.state}, and has records ${list(seen)} of ${row.records}`
   }
 }
+
+const isUnread = (state: ShardRow['state'] | undefined): boolean => state === 'bad' || state === 'gone'
 
 /** The old version or the new one, never both. */
 function checkOneSeen({ pipeline, known, seen }: Found): string[] {
@@ -310,6 +315,12 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, kept, shards }: 
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced
   if (objects.total !== shards.size + pruned)
     wrong.push(`${pipeline}: ${objects.total} counted of ${shards.size} and ${pruned} that were pruned`)
+  const listed = new Set(world.current(pipeline).map(({ shard }) => shard))
+  for (const { id, uri, state, bad_in } of shards.values()) {
+    if (state === 'gone' && listed.has(id)) wrong.push(`${pipeline}: ${uri} ${id} is gone, and is there`)
+    if (state === 'bad' && !listed.has(id) && (bad_in ?? 0) < row.listed_generation!)
+      wrong.push(`${pipeline}: ${uri} ${id} is not there any more, and bad`)
+  }
   for (const { id, uri, state, published } of shards.values()) {
     const found = seen.get(id)?.size ?? 0
     if (state === 'stored' && published !== found)

@@ -48,10 +48,6 @@ export function isInsideAddress(address: string): boolean {
   return family === 0 || inside.check(name, family === 6 ? 'ipv6' : 'ipv4')
 }
 
-export function isAddress(host: string): boolean {
-  return isIP(host.replace(/^\[(.*)\]$/, '$1')) !== 0
-}
-
 type Reach = { host: string; allowedHosts?: readonly string[] | undefined }
 
 /**

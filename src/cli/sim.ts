@@ -109,17 +109,19 @@ function describe({ output }: CliContext, sim: Sim, shown: readonly RunningServi
   for (const { text } of abouts) output.line(text)
   output.line('')
   output.line('To point Tidemark at it, in another terminal:')
-  for (const { settings } of abouts) {
-    for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
-  }
+  // Services of one company share some of theirs.
+  const settings: Record<string, string> = Object.assign({}, ...abouts.map((about) => about.settings))
+  for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
   // Not beside data of one's own.
   output.line(`  export TIDEMARK_HOME='${join(tmpdir(), `tidemark-sim-${sim.port}`)}'`)
   output.line('')
-  output.line('Refresh tokens, for whoever does not want to sign in:')
-  for (const { refreshTokens } of abouts) {
-    for (const [account, token] of refreshTokens) output.line(`  ${account}  ${token}`)
-  }
-  output.line('')
+  const commands = abouts.flatMap((about) => about.commands ?? [])
+  const tokens = abouts.flatMap(({ refreshTokens }) => refreshTokens)
+  if (commands.length > 0) output.line('And then, for a try:')
+  for (const command of commands) output.line(`  ${command}`)
+  if (tokens.length > 0) output.line('Refresh tokens, for whoever does not want to sign in:')
+  for (const [account, token] of tokens) output.line(`  ${account}  ${token}`)
+  if (commands.length + tokens.length > 0) output.line('')
   output.line(
     `Faults, quota and contents are changed at ${sim.controlUrl}. Ctrl-C ends it, and nothing is kept.`,
   )

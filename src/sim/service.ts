@@ -84,6 +84,8 @@ export type ServiceAbout = {
   text: string
   /** Environment variables that point Tidemark at it. */
   settings: Readonly<Record<string, string>>
+  /** Which to try then, in their order. */
+  commands?: readonly string[]
   refreshTokens: readonly (readonly [account: string, token: string])[]
   /** Fields of the line that a program reads. */
   json: Readonly<Record<string, unknown>>

@@ -1,8 +1,10 @@
 /** What is wrong with objects and messages is registered with its reason, and stops nothing else. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { IngestWorld, lines, NAME, type WorldOptions } from './ingest-world.suite.ts'
 import { streamOf } from './pipeline.ts'
 
 type Ending = { state: string; code: string | null; published: number; quarantined: number }
@@ -17,8 +19,12 @@ async function endings(world: IngestWorld): Promise<Record<string, Ending>> {
   )
 }
 
-async function withWorld(database: 'sqlite' | 'postgres', run: (world: IngestWorld) => Promise<void>) {
-  const world = await IngestWorld.open({ database })
+async function withWorld(
+  database: 'sqlite' | 'postgres',
+  run: (world: IngestWorld) => Promise<void>,
+  config: WorldOptions['config'] = {},
+) {
+  const world = await IngestWorld.open({ database, config })
   try {
     await run(world)
   } finally {
@@ -159,4 +165,153 @@ describe('a pipeline goes on', () => {
         assert.deepEqual([objects.stored, objects.total], [20, 20])
       }))
   }
+})
+
+/** Which are bad, and which are gone. */
+async function unread(world: IngestWorld): Promise<{ bad: string[]; gone: string[] }> {
+  const all = Object.entries(await endings(world))
+  const of = (state: string) => all.filter(([, one]) => one.state === state).map(([key]) => key)
+  return { bad: of('bad').sort(), gone: of('gone').sort() }
+}
+
+function denied(world: IngestWorld, key: string): void {
+  world.store.put(key, lines(1, key))
+  world.store.denied.add(`s3://bucket/${key}`)
+  world.announce(key)
+}
+
+describe('a bad object that is in its bucket no more', () => {
+  for (const database of ['sqlite', 'postgres'] as const) {
+    test(`is gone with its reason after a listing, and bad again when it is put there again, on ${database}`, () =>
+      withWorld(database, async (world) => {
+        const { store } = world
+        const kept = () => world.process.ledger.badItems({ stream: streamOf(NAME) })
+        denied(world, 'denied.ndjson')
+        const whole = gzipSync(lines(200))
+        store.put('cut.ndjson.gz', whole.subarray(0, whole.length - 60))
+        world.announce('cut.ndjson.gz', 'missing.ndjson')
+        await world.run()
+        assert.equal((await kept()).length, 3)
+        await world.list()
+        assert.deepEqual(await unread(world), {
+          bad: ['cut.ndjson.gz', 'denied.ndjson'],
+          gone: ['missing.ndjson'],
+        })
+        const before = store.objects.get('s3://bucket/denied.ndjson')!
+        store.objects.delete('s3://bucket/denied.ndjson')
+        store.put('cut.ndjson.gz', whole)
+        await world.list()
+        const { listing, objects } = await world.status()
+        assert.deepEqual([listing!.total, listing!.stored, listing!.bad], [1, 1, 0])
+        assert.deepEqual([objects.total, objects.stored, objects.bad, objects.gone], [4, 1, 0, 2])
+        assert.deepEqual(
+          new Set(objects.goneBy.map(({ code, count }) => `${code} ${count}`)),
+          new Set(['object-denied 1', 'object-missing 1']),
+        )
+        assert.deepEqual(objects.skippedBy, [{ code: 'replaced', count: 1 }])
+        assert.deepEqual(await kept(), [], 'nothing waits to be tried again')
+        assert.equal((await world.seen()).length, 200)
+        store.objects.set('s3://bucket/denied.ndjson', before)
+        await world.list()
+        assert.deepEqual((await unread(world)).bad, ['denied.ndjson'])
+        assert.equal((await kept()).length, 1)
+        store.denied.clear()
+        store.objects.delete('s3://bucket/denied.ndjson')
+        await world.list()
+        store.objects.set('s3://bucket/denied.ndjson', before)
+        await world.list()
+        assert.deepEqual(await unread(world), { bad: [], gone: ['missing.ndjson'] })
+        assert.deepEqual(await world.seen('type:record denied'), ['denied.ndjson 0'])
+      }))
+  }
+
+  test('is gone also where versions stand beside each other, and it was overwritten', () =>
+    withWorld(
+      'sqlite',
+      async (world) => {
+        denied(world, 'a.ndjson')
+        await world.run()
+        world.store.denied.clear()
+        world.store.put('a.ndjson', lines(2))
+        await world.list()
+        const { listing, objects } = await world.status()
+        assert.deepEqual([listing!.total, listing!.stored, objects.gone, objects.bad], [1, 1, 1, 0])
+      },
+      { overwrites: 'append' },
+    ))
+
+  test('is not gone by a listing that fails on its way, nor by one that cannot see where it was', () =>
+    withWorld('sqlite', async (world) => {
+      const { store } = world
+      for (const key of ['a.ndjson', 'folder/b.ndjson', 'z.ndjson']) denied(world, key)
+      await world.run()
+      const all = ['a.ndjson', 'folder/b.ndjson', 'z.ndjson']
+      const list = store.list.bind(store)
+      store.objects.clear()
+      store.put('0.ndjson', lines(1))
+      store.put('1.ndjson', lines(1))
+      store.pageMax = 1
+      store.list = async (options) => {
+        if (options.after === null) return list(options)
+        throw new TidemarkError('No more of it is shown.', { kind: 'permanent', code: 'cut' })
+      }
+      await world.list()
+      assert.deepEqual(await unread(world), { bad: all, gone: [] })
+      store.list = async (options) => {
+        const page = await list(options)
+        const hidden = { version: { id: 'folder-1' }, sizeBytes: null, modifiedAtMs: null }
+        const more = page.next === null ? [{ uri: 's3://bucket/folder/', ...hidden }] : []
+        return { ...page, objects: [...page.objects, ...more] }
+      }
+      await world.list()
+      assert.deepEqual(await unread(world), {
+        bad: ['folder/', 'folder/b.ndjson'],
+        gone: ['a.ndjson', 'z.ndjson'],
+      })
+      store.list = list
+      await world.list()
+      assert.deepEqual(await unread(world), { bad: [], gone: [...all, 'folder/'].sort() })
+    }))
+
+  test('is not gone where the listing passes over it, or is of another place', () =>
+    withWorld(
+      'sqlite',
+      async (world) => {
+        denied(world, 'in/old.ndjson')
+        denied(world, 'other/a.ndjson')
+        denied(world, 'in/deleted.ndjson')
+        await world.run()
+        world.store.objects.delete('s3://bucket/in/deleted.ndjson')
+        await world.list()
+        const { listing } = await world.status()
+        assert.deepEqual(listing!.skippedBy, [{ code: 'before-start', count: 1 }])
+        assert.deepEqual(await unread(world), {
+          bad: ['in/old.ndjson', 'other/a.ndjson'],
+          gone: ['in/deleted.ndjson'],
+        })
+      },
+      { location: 's3://bucket/in/', allow: ['s3://bucket/other/'], startAtMs: 100 },
+    ))
+
+  test('is not gone where it came while the listing was under way, behind the page that would have shown it', () =>
+    withWorld('sqlite', async (world) => {
+      const { store } = world
+      for (const key of ['a.ndjson', 'b.ndjson']) store.put(key, lines(1))
+      store.pageMax = 1
+      const list = store.list.bind(store)
+      store.list = async (options) => {
+        if (options.after !== null) {
+          store.list = list
+          denied(world, '0.ndjson')
+          await world.process.receiver.drain(new AbortController().signal)
+          while ((await world.status()).objects.bad === 0) await sleep(5)
+        }
+        return list(options)
+      }
+      await world.list()
+      assert.deepEqual(await unread(world), { bad: ['0.ndjson'], gone: [] })
+      await world.list()
+      const { listing } = await world.status()
+      assert.deepEqual([listing!.total, listing!.stored, listing!.bad], [3, 2, 1])
+    }))
 })

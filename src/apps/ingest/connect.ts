@@ -128,7 +128,7 @@ async function openStore(
     }
     case 'https': {
       const { WebStore } = await import('../../cloud/web/client.ts')
-      return new WebStore({ fetch, clock, resolve: place.resolve, hosts: config.hosts })
+      return new WebStore({ clock, resolve: place.resolve, hosts: config.hosts })
     }
     case 'gs': {
       const { GcsStore } = await import('../../cloud/gcs/client.ts')

@@ -159,7 +159,7 @@ async function withWorld(
 }
 
 async function rowOf(world: IngestWorld, uri: string): Promise<ShardRow> {
-  const [row] = await world.process.kinds.tables.named(NAME, uri, 1)
+  const [row] = await world.process.kinds.tables.addressed(NAME, [uri], 1)
   assert.ok(row, uri)
   return row
 }
@@ -628,7 +628,7 @@ for (const how of ['move', 'delete'] as const) {
       engine.wake()
       await world.settle()
       assert.ok(!existsSync(path), 'it goes when it was left alone for long')
-      const all = await kinds.tables.named(NAME, `file://${path}`, 10)
+      const all = await kinds.tables.addressed(NAME, [`file://${path}`], 10)
       const [row] = all.filter(({ state }) => state === 'stored')
       assert.equal(await textOf(world, row!), `${lines(2, 'first')}\n${lines(2, 'second')}\n`)
     })

@@ -26,7 +26,7 @@ const TOO_LONG: Refusal = {
   code: 'too-long',
   reason: `an address or a version in it is longer than ${URI_BYTES_MAX} and ${VERSION_BYTES_MAX} bytes`,
 }
-const SCHEMES = /^(s3|gs|file|https):\/\/./
+const SCHEMES = /^(s3|gs|file|https?):\/\/./
 
 type Fields = Readonly<Record<string, unknown>>
 type Message = Pick<QueueMessage, 'body' | 'attributes'>
@@ -169,7 +169,7 @@ function plain(fields: Fields): Envelope {
     const object = typeof one === 'string' ? { uri: one } : asFields(one)
     const uri = object?.uri
     if (object === undefined || typeof uri !== 'string' || uri.length > URI_CHARS_MAX || !SCHEMES.test(uri)) {
-      return unknown('bad-uri', 'a URI of it does not begin with s3://, gs://, file:// or https://')
+      return unknown('bad-uri', 'a URI of it does not begin with s3://, gs://, file://, https:// or http://')
     }
     const version = versionOf(withoutQuotes(object.version), object.versionId, object.sequencer)
     objects.push({ uri, version, sizeBytes: sizeOf(object.size), eventAtMs: timeOf(object.time) })

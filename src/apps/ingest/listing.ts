@@ -1,21 +1,28 @@
 /**
  * Lists what a bucket has, page by page: what nobody announced is found so, and what was there before. When it is through,
- * its result are the books of the pipeline: every object that it showed is a shard, and every shard has one state.
+ * its result are the books of the pipeline: every object that it showed is a shard, and every shard has one state. Bad ones
+ * that it should have shown, and did not, are gone then.
  */
 import { TidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { ObjectPage } from '../../cloud/object-store.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
+import { storableUri } from './envelope.ts'
 import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { pastObstacles } from './obstacles.ts'
 import { foundByListing, preparePlacing } from './placing.ts'
 import { isLeftOut } from './reach.ts'
+import { objectLocks } from './store/locks.ts'
 import { beginListing, endListing, moveListing, putPipeline } from './store/pipelines.ts'
+import type { ShardRow } from './store/rows.ts'
+import { listedUnseen, noteShown, tellGone, unlisted } from './store/shards.ts'
 
 const PAGE = 1_000
 const PAGES_MAX = 100_000
 /** Then others of the pipeline have their turn. */
 const PAGES_PER_RUN = 200
+const GONE_PAGE = 100
+const GONE_PAGES_MAX = 100_000
 
 export async function runListing(kinds: IngestKinds, job: RunContext<PipelinePayload>): Promise<Outcome> {
   const { pipeline } = job.payload
@@ -54,13 +61,19 @@ async function list(
     listed += await takePage(kinds, job, { of, page, askedAtMs, startAtMs })
     job.progress({ done: listed, unit: 'items', label: location })
     after = page.next
-    if (after === null) return { note: `${formatCount(listed)} listed` }
+    if (after !== null) continue
+    const gone = await tellAllGone(kinds, job, { of, location })
+    return {
+      note: `${formatCount(listed)} listed${gone === 0 ? '' : `, ${formatCount(gone)} bad ones gone`}`,
+    }
   }
   return { again: {}, note: `${formatCount(listed)} listed, and more to come` }
 }
 
+type Listing = { pipeline: string; generation: number }
+
 type Listed = {
-  of: { pipeline: string; generation: number }
+  of: Listing
   page: ObjectPage
   askedAtMs: number
   startAtMs: number | null
@@ -77,8 +90,9 @@ async function takePage(
   const objects = shown.filter((one) => !isLeftOut(config, one.uri))
   const isBefore = ({ modifiedAtMs }: ObjectPage['objects'][number]): boolean =>
     startAtMs !== null && modifiedAtMs !== null && modifiedAtMs < startAtMs
-  const wanted = objects.filter((one) => !isBefore(one))
-  const prepared = await preparePlacing(kinds, of.pipeline, wanted.map(foundByListing), {
+  const wanted = new Set(objects.filter((one) => !isBefore(one)))
+  const passedOver = page.objects.filter((one) => !wanted.has(one)).map(({ uri }) => storableUri(uri))
+  const prepared = await preparePlacing(kinds, of.pipeline, [...wanted].map(foundByListing), {
     listing: { generation: of.generation, askedAtMs },
   })
   await job.commit({
@@ -86,10 +100,11 @@ async function takePage(
     locks: prepared.locks,
     effects: async (tx) => {
       await prepared.place(tx)
+      if (passedOver.length > 0) await noteShown(tx, of, passedOver)
       const moved = {
         cursor: cursorOf(page.next),
         n: objects.length,
-        before: objects.length - wanted.length,
+        before: objects.length - wanted.size,
         leftOut: shown.length - objects.length,
       }
       if ((await moveListing(tx, of, moved)) !== 1) throw begunAnew(of.pipeline)
@@ -97,6 +112,49 @@ async function takePage(
     },
   })
   return objects.length
+}
+
+/** After the last page. Where this does not come to its end, the next listing does. Answers how many. */
+async function tellAllGone(
+  kinds: IngestKinds,
+  job: RunContext<PipelinePayload>,
+  { of, location }: { of: Listing; location: string },
+): Promise<number> {
+  const { driver } = kinds.tables.ledger
+  let gone = 0
+  let after = ''
+  for (let page = 0; page < GONE_PAGES_MAX; page++) {
+    const rows = await driver.read((tx) => unlisted(tx, of, { after, limit: GONE_PAGE }))
+    const covered = rows.filter(({ uri }) => isCovered(location, uri))
+    const unseen = await driver.read((tx) => listedUnseen(tx, of, covered.flatMap(hiddenBy)))
+    const vanished = covered.filter((row) => !hiddenBy(row).some((uri) => unseen.has(uri)))
+    if (vanished.length > 0) {
+      const uris = vanished.map(({ uri }) => uri)
+      await job.commit({
+        locks: objectLocks(of.pipeline, uris),
+        effects: async (tx) => {
+          const when = { generation: of.generation, nowMs: kinds.clock.now() }
+          for (const row of vanished) await tellGone(tx, row, when)
+        },
+      })
+    }
+    gone += vanished.length
+    if (rows.length < GONE_PAGE) break
+    after = rows.at(-1)!.id
+  }
+  return gone
+}
+
+/** A listing of this place would have shown it. Of a folder: what is below it. */
+function isCovered(location: string, uri: string): boolean {
+  const isFolder = location.startsWith('file://') && !location.endsWith('/')
+  return uri.startsWith(isFolder ? `${location}/` : location)
+}
+
+/** A file of which nothing can be told, and folders above it that cannot be looked into, are listed as such. */
+function hiddenBy({ uri }: Pick<ShardRow, 'uri'>): string[] {
+  const slashes = [...uri.matchAll(/\//g)].map(({ index }) => index).slice(2)
+  return [uri, ...slashes.map((at) => uri.slice(0, at + 1))]
 }
 
 /** As JSON: a key may have characters that no database keeps. */

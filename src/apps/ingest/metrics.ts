@@ -88,8 +88,8 @@ export function ingestMetrics(all: readonly PipelineStatus[], nowMs: number): Me
 }
 
 function objectSamples({ pipeline, objects }: PipelineStatus): Sample[] {
-  const { stored, skipped, bad, onTheirWay } = objects
-  return Object.entries({ open: onTheirWay, stored, skipped, bad }).map(([state, value]) => ({
+  const { stored, skipped, bad, gone, onTheirWay } = objects
+  return Object.entries({ open: onTheirWay, stored, skipped, bad, gone }).map(([state, value]) => ({
     labels: { pipeline, state },
     value,
   }))

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { OpenRuntime } from '../../app/runtime.ts'
+import { startServer } from '../../cloud/scripted-server.suite.ts'
 import { loadConfig } from '../../config/load.ts'
 import { openRuntime } from '../../runtime/runtime.ts'
 import { ENVELOPES } from '../../sim/s3/announcements.ts'
@@ -133,6 +134,34 @@ describe('objects of S3 that are announced', () => {
   })
 })
 
+describe('objects of S3 that are announced in an ordered queue', () => {
+  test('are read, and acknowledged, also where one of their group is in the hands of another for a while', async () => {
+    const queue = sim.sqs.queues.create('ordered.fifo')
+    const announce = (key: string, text: string, group: string): void => {
+      const { etag } = sim.s3.store.put('logs', key, text)
+      const body = JSON.stringify({ uri: `s3://logs/${key}`, version: etag })
+      queue.send({ body, group })
+    }
+    for (let n = 0; n < 3; n++) {
+      announce('ordered.ndjson', `{"m":"take ${n} of one key"}`, 'one')
+      announce(`other-${n}.ndjson`, `{"m":"other ${n}"}`, 'other')
+    }
+    await addSqs('ordered.fifo')
+    const first = await receive('ordered.fifo')
+    assert.deepEqual([first.messages.received, first.messages.acknowledged], [6, 6])
+    // While one of its group is in the hands of another, nobody gets the next.
+    announce('ordered.ndjson', `{"m":"take 3 of one key"}`, 'one')
+    const [held] = await queue.receive({ max: 1, waitMs: 0, by: 'another' }, new AbortController().signal)
+    announce('ordered.ndjson', `{"m":"take 4 of one key"}`, 'one')
+    assert.equal((await receive('ordered.fifo')).messages.received, 6)
+    queue.expireReceipt(held!.id)
+    const { messages } = await receive('ordered.fifo')
+    assert.deepEqual([messages.received, messages.acknowledged], [8, 8])
+    assert.deepEqual(await titles('ordered.fifo'), ['other 0', 'other 1', 'other 2', 'take 4 of one key'])
+    assert.deepEqual(new Set(outcomes('ordered.fifo')), new Set(['acknowledged']))
+  })
+})
+
 describe('objects of Google Cloud Storage', () => {
   test('that Pub/Sub announces are found once, also when they are overwritten', async () => {
     const serviceAccount = { ...sim.gmail.serviceAccount() }
@@ -160,6 +189,32 @@ describe('a pipeline', () => {
     assert.equal((await opened.ingest.pipelines.store('web', 'https://files.example/a')).scheme, 'https')
     const store = await opened.ingest.pipelines.store('web', 'https://other.example/a')
     await assert.rejects(store.head('https://other.example/a', new AbortController().signal))
+  })
+
+  test('with addresses of http reads what a message names there, and again when it is another', async () => {
+    let text = '{"m":"a wave of the web"}\n'
+    const server = await startServer((_, answer) => {
+      const etag = `"${text.length}"`
+      answer.writeHead(200, { etag, 'content-length': text.length })
+      answer.end(text)
+    })
+    await add('plain-web', { queue: { kind: 'inbox' }, hosts: [new URL(server.url).host] }, {})
+    const push = async (): Promise<PipelineStatus> => {
+      const body = new TextEncoder().encode(JSON.stringify({ uri: `${server.url}/a.ndjson` }))
+      const { ingest, ledger } = opened
+      await ledger.transaction((tx) => ingest.inbox.put(tx, 'plain-web', [{ body, attributes: {} }]))
+      return receive('plain-web')
+    }
+    try {
+      await push()
+      assert.equal((await push()).messages.duplicates, 1)
+      assert.deepEqual(await titles('plain-web'), ['a wave of the web'])
+      text = '{"m":"another wave of the web"}\n'
+      await push()
+      assert.deepEqual(await titles('plain-web'), ['another wave of the web'])
+    } finally {
+      await server.close()
+    }
   })
 
   test('with NATS asks the servers that are named, and says so where nobody answers', async () => {

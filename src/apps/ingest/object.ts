@@ -44,7 +44,7 @@ export async function runObject(kinds: IngestKinds, job: RunContext<ShardPayload
   const { pipeline, shard } = job.payload
   const row = await kinds.tables.shard(pipeline, shard)
   if (!row) return endOf(job, { skip: 'nothing is known of it any more', code: 'unknown-shard' })
-  if (row.state === 'stored' || row.state === 'skipped') return endOf(job, SETTLED)
+  if (row.state !== 'open' && row.state !== 'bad') return endOf(job, SETTLED)
   try {
     return await pastObstacles(kinds, job, row, () => readShard(kinds, job, row))
   } catch (thrown) {
@@ -98,10 +98,12 @@ async function endWithout(
   const { token, records } = row
   const nowMs = kinds.clock.now()
   const end = async (tx: Tx): Promise<void> => {
-    if (row.state !== 'open') return refuseOpen(tx, row)
     const now = await lockShard(tx, row)
+    // A bad one that was tried once more stays as it is, unless it was settled otherwise meanwhile.
+    if (now?.state !== row.state) throw lostShard(row)
+    if (row.state === 'bad') return
     // Meanwhile a message has told that it was put there again, or how exactly this version is asked for.
-    if (now?.sequencer !== before.sequencer || now.version_id !== before.version_id) throw lostShard(row)
+    if (now.sequencer !== before.sequencer || now.version_id !== before.version_id) throw lostShard(row)
     await endShard(tx, { pipeline, id: shard, uri, token, records, nowMs }, ending)
   }
   if (ending.state === 'bad') {

@@ -438,7 +438,7 @@ for (const database of ['sqlite', 'postgres'] as const) {
         world.announce('good.ndjson', 'part.ndjson')
         await world.run()
         assert.deepEqual(world.store.tagged, ['s3://bucket/good.ndjson'])
-        const left = await world.process.kinds.tables.named(NAME, 's3://bucket/part.ndjson', 1)
+        const left = await world.process.kinds.tables.addressed(NAME, ['s3://bucket/part.ndjson'], 1)
         assert.equal(left[0]!.disposed, 'quarantined')
         assert.equal((await world.seen()).length, 4)
       },

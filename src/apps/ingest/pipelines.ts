@@ -140,7 +140,7 @@ export class Pipelines {
 const SCHEMES: readonly StoreScheme[] = ['s3', 'gs', 'file', 'https']
 
 export function schemeOf(uri: string): StoreScheme {
-  const scheme = uri.slice(0, uri.indexOf(':'))
+  const scheme = uri.slice(0, uri.indexOf(':')).replace(/^http$/, 'https')
   const known = SCHEMES.find((one) => one === scheme)
   if (known) return known
   throw new TidemarkError(`Nothing here reads ${uri}.`, {

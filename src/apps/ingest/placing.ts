@@ -7,6 +7,7 @@ import { storableUri } from './envelope.ts'
 import type { IngestKinds } from './kinds.ts'
 import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
+import type { ShardState } from './shard-states.ts'
 import { objectLocks } from './store/locks.ts'
 import { type Placed, type Placing, placeShards, shardsOfUris } from './store/shards.ts'
 
@@ -86,7 +87,7 @@ export async function preparePlacing(
     inIndex.set(id, one?.published ?? (await index.countRange({ source: SERVICE, prefix })))
   }
   const back = await backFromBad(kinds, pipeline, {
-    found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
+    found: found.filter(({ id }) => isUnread(known.get(id)?.state)),
     overwrites,
   })
   const staleMs = kinds.clock.now() - 2 * kinds.settings.commitMs
@@ -99,6 +100,7 @@ export async function preparePlacing(
         // Put there again: what is being read now may replace it before it is placed.
         return overwrites === 'replace' && isLater(found, { sequencer: one.sequencer ?? null })
       case 'bad':
+      case 'gone':
         return back.has(found.id)
       case 'open':
         // What nobody has begun with has its job since it was placed, alone or together with others.
@@ -175,6 +177,10 @@ export function disposeJob(
   { id: shard, uri, version }: Pick<Found, 'id' | 'uri' | 'version'>,
 ): JobRequest {
   return request(dispose, { pipeline, shard, uri, version }, { stream: streamOf(pipeline) })
+}
+
+function isUnread(state: ShardState | undefined): boolean {
+  return state === 'bad' || state === 'gone'
 }
 
 /** A job would read any bad one again: only those that are put there anew get one. */

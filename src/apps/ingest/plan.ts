@@ -30,7 +30,7 @@ export type Placement =
   | { act: 'insert'; state: ShardState; code: SkipCode | 'known' | null; reason: string | null }
   /** It is there: another delivery, another listing. */
   | { act: 'known' }
-  /** It was replaced, and is what the object is again; or it was bad, and is put there anew. */
+  /** It was replaced, and is what the object is again; or it was bad or gone, and is put there anew. */
   | { act: 'reopen' }
 
 export const OLDER = 'something newer of the same object was announced before'
@@ -61,9 +61,9 @@ function isBack(
   same: KnownShard,
   others: readonly KnownShard[],
 ): boolean {
-  if (same.state !== 'skipped' && same.state !== 'bad') return false
+  if (same.state === 'open' || same.state === 'stored') return false
   // What is bad for another reason is as bad as before, each time that it is listed.
-  if (found.isCurrent) return same.state === 'skipped' || same.code === 'object-missing'
+  if (found.isCurrent) return same.state !== 'bad' || same.code === 'object-missing'
   return isLater(found, same) && !others.some((other) => isBefore(found, other))
 }
 

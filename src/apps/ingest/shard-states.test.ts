@@ -21,6 +21,7 @@ const TABLE: Record<ShardState, Record<ShardEvent, ShardState | '-'>> = {
     retry: '-',
     replace: 'skipped',
     reopen: '-',
+    vanish: '-',
   },
   stored: {
     take: '-',
@@ -31,6 +32,7 @@ const TABLE: Record<ShardState, Record<ShardEvent, ShardState | '-'>> = {
     retry: '-',
     replace: 'skipped',
     reopen: '-',
+    vanish: '-',
   },
   skipped: {
     take: '-',
@@ -41,6 +43,7 @@ const TABLE: Record<ShardState, Record<ShardEvent, ShardState | '-'>> = {
     retry: '-',
     replace: '-',
     reopen: 'open',
+    vanish: '-',
   },
   bad: {
     take: '-',
@@ -51,6 +54,18 @@ const TABLE: Record<ShardState, Record<ShardEvent, ShardState | '-'>> = {
     retry: 'open',
     replace: 'skipped',
     reopen: '-',
+    vanish: 'gone',
+  },
+  gone: {
+    take: '-',
+    publish: '-',
+    end: '-',
+    skip: '-',
+    fail: '-',
+    retry: 'open',
+    replace: 'skipped',
+    reopen: '-',
+    vanish: '-',
   },
 }
 
@@ -66,6 +81,6 @@ describe('a shard', () => {
 
   test('publishes nothing more once it is settled', () => {
     assert.deepEqual(statesBefore('publish'), ['open'])
-    assert.deepEqual(SHARD_STATES.filter(isSettled), ['stored', 'skipped', 'bad'])
+    assert.deepEqual(SHARD_STATES.filter(isSettled), ['stored', 'skipped', 'bad', 'gone'])
   })
 })

@@ -24,6 +24,9 @@ export type Balance = {
   badBy: readonly Reason[]
 }
 
+/** `total` = stored + skipped + bad + onTheirWay + gone: those that were bad, and are in their bucket no more. */
+export type VersionBalance = Balance & { gone: number; goneBy: readonly Reason[] }
+
 export type PipelineStatus = {
   pipeline: string
   /**
@@ -35,7 +38,7 @@ export type PipelineStatus = {
   listing: (Balance & { atMs: number; isCurrent: boolean; shown: number; leftOut: number }) | null
   listingUnderWay: { sinceMs: number; listed: number } | null
   /** Of all object versions that were ever announced or listed. */
-  objects: Balance
+  objects: VersionBalance
   /** Published and in the index now, and in quarantine. */
   records: number
   quarantined: number
@@ -81,7 +84,7 @@ export async function pipelineStatus(tables: IngestTables, name: string): Promis
     pipeline: name,
     listing: listingOf(row, counts),
     listingUnderWay: row?.listing_at == null ? null : { sinceMs: row.listing_at, listed: row.listing_n },
-    objects: balanceOf([...counts, ...prunedOf(row)], {}),
+    objects: versionBalance([...counts, ...prunedOf(row)]),
     records: sum('published') + (row?.pruned_records ?? 0),
     quarantined: sum('quarantined'),
     bytes: sum('bytes'),
@@ -170,6 +173,13 @@ function balanceOf(counts: readonly StateCount[], { before = 0 }: { before?: num
   }
 }
 
+function versionBalance(counts: readonly StateCount[]): VersionBalance {
+  const balance = balanceOf(counts, {})
+  const goneBy = reasonsOf(counts, 'gone')
+  const gone = goneBy.reduce((all, { count }) => all + count, 0)
+  return { ...balance, total: balance.total + gone, gone, goneBy }
+}
+
 function reasonsOf(counts: readonly StateCount[], state: ShardCount['state']): Reason[] {
   const by = new Map<string, number>()
   for (const one of counts) {
@@ -217,8 +227,8 @@ export async function lookAtIngest(ledger: Ledger): Promise<AppLook> {
       for (const row of rows) {
         if (!row.name.startsWith(`${SERVICE}:`)) continue
         const { objects } = await pipelineStatus(tables, pipelineOf(row.name))
-        const { total, stored, skipped, bad } = objects
-        shown.push({ ...row, listed: total, stored, skipped, bad, gone: 0, whole: total })
+        const { total, stored, skipped, bad, gone } = objects
+        shown.push({ ...row, listed: total, stored, skipped, bad, gone, whole: total })
       }
       return shown
     },

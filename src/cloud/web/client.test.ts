@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
 import { collect, failure, never, type StoreSite, testObjectStore } from '../object-store.suite.ts'
@@ -61,7 +64,7 @@ async function openSite(): Promise<StoreSite> {
 }
 
 function open(hosts: readonly string[], addresses: readonly string[] = ['203.0.113.7']): WebStore {
-  return new WebStore({ fetch, clock: systemClock, hosts, resolve: async () => addresses })
+  return new WebStore({ clock: systemClock, hosts, resolve: async () => addresses })
 }
 
 testObjectStore({
@@ -118,6 +121,42 @@ describe('addresses of the web', () => {
     const listed = open(['localhost', '127.0.0.1'], ['127.0.0.1'])
     assert.equal((await collect((await listed.read(uri, whole)).bytes)).toString(), 'a')
     await server.close()
+  })
+
+  test('are read from the address that was checked, also where the name leads elsewhere by then', async () => {
+    const reached: string[] = []
+    const listen = async (address: string, at: number): Promise<Server> => {
+      const server = createServer((request, answer) => {
+        reached.push(`${address} ${request.url}`)
+        if (request.url === '/away') answer.writeHead(302, { location: '/there' }).end()
+        else answer.writeHead(200, { etag: '"x"' }).end(address)
+      })
+      await once(server.listen(at, address), 'listening')
+      return server
+    }
+    const outside = await listen('127.0.0.2', 0)
+    const { port } = outside.address() as AddressInfo
+    const inside = await listen('127.0.0.1', port)
+    let bound = ['127.0.0.2']
+    const hosts = ['localhost', '127.0.0.2']
+    const store = new WebStore({ clock: systemClock, hosts, resolve: async () => bound })
+    try {
+      const body = await store.read(`http://localhost:${port}/a`, whole)
+      assert.equal((await collect(body.bytes)).toString(), '127.0.0.2')
+      outside.once('request', () => {
+        bound = ['127.0.0.1']
+      })
+      const error = await failure(store.read(`http://localhost:${port}/away`, whole))
+      assert.equal(error.code, 'object-denied')
+      assert.deepEqual(reached, ['127.0.0.2 /a', '127.0.0.2 /away'])
+    } finally {
+      for (const server of [outside, inside]) server.close().closeAllConnections()
+    }
+  })
+
+  test('whose name is not found just now are no bad objects: they are asked again later', async () => {
+    const store = open(['data.example.com'], [])
+    assert.equal((await failure(store.read('https://data.example.com/a', whole))).kind, 'transient')
   })
 
   test('without an etag are known by time and length, and without those are refused', async () => {

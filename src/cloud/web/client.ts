@@ -3,25 +3,25 @@
  *
  * Invariants:
  * - no request goes to a host that is not listed, by no redirect either; to an address of this machine's own network
- *   only where that very address is listed
+ *   only where that very address is listed. What a name leads to is checked by the connection that is made to it
+ *   (base/pinned-fetch.ts), for each redirect anew
  * - a version is the etag, or the time of change and the length; what has neither is refused, because nobody could tell
  *   whether it was read before
  * - bytes of another version than the one that was asked for are never given out
  * - a body that ends early is an error and never an end
  */
 import type { Clock } from '../../base/clock.ts'
-import { TidemarkError, UsageError } from '../../base/errors.ts'
-import { isAddress, isInsideAddress } from '../../base/loopback.ts'
-import type { Fetch } from '../oauth.ts'
+import { asTidemarkError, TidemarkError, UsageError } from '../../base/errors.ts'
+import { isInsideAddress } from '../../base/loopback.ts'
+import { pinnedFetch } from '../../base/pinned-fetch.ts'
 import { noBytes, noSuchBytes, objectReplaced, readContentRange, wholeBytes } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
 import { SilenceWatch } from '../silence-watch.ts'
 import * as webErrors from './errors.ts'
 
 export type WebStoreOptions = {
-  fetch: Fetch
   clock: Clock
-  /** Addresses of a name; asked before each request. */
+  /** Addresses of a name; asked by each connection. */
   resolve: (host: string) => Promise<readonly string[]>
   /** `data.example.com`, `10.0.0.5`, or with a port: `127.0.0.1:8080`. */
   hosts: readonly string[]
@@ -150,8 +150,12 @@ export class WebStore implements ObjectStore {
     url: string,
     { fromByte, watch }: { fromByte: number; watch: SilenceWatch },
   ): Promise<Response> {
-    await this.#checkHost(url, watch)
-    const { fetch } = this.#options
+    const { hostname } = this.#checkedHost(url)
+    const { hosts, resolve } = this.#options
+    // What is listed as such is meant.
+    const meant = [hostname, ...hosts].map(withoutBrackets)
+    const isInside = (address: string): boolean => isInsideAddress(address) && !meant.includes(address)
+    const fetch = pinnedFetch({ resolve, isInside })
     const headers: Record<string, string> = {
       accept: '*/*',
       // Bytes are counted, so they must come as they are.
@@ -159,25 +163,31 @@ export class WebStore implements ObjectStore {
       'user-agent': 'tidemark',
     }
     if (method === 'GET') headers.range = `bytes=${fromByte}-`
-    return await watch.hear(fetch(url, { method, headers, redirect: 'manual', signal: watch.signal }))
+    try {
+      return await watch.hear(fetch(url, { method, headers, redirect: 'manual', signal: watch.signal }))
+    } catch (thrown) {
+      const { code, message } = asTidemarkError(thrown)
+      if (code === 'host-inside') throw webErrors.hostDenied(url, message)
+      // Its owner may be without names for a while: no object is bad for that.
+      throw code === 'host-unknown' ? webErrors.unreachable(thrown) : thrown
+    }
   }
 
-  async #checkHost(address: string, watch: SilenceWatch): Promise<void> {
+  #checkedHost(address: string): URL {
     const url = URL.parse(address)
-    const { hosts, resolve } = this.#options
+    const { hosts } = this.#options
     if (!url || !/^https?:$/.test(url.protocol)) throw webErrors.hostDenied(address, 'it is no web address')
     if (url.username || url.password) throw webErrors.hostDenied(address, 'it holds a password')
     if (!hosts.includes(url.host) && !hosts.includes(url.hostname)) {
       throw webErrors.hostDenied(address, `${url.host} is not listed`)
     }
-    // An address that is listed as such is meant.
-    if (isAddress(url.hostname)) return
-    const found = await watch.hear(resolve(url.hostname))
-    const bad = found.find((one) => isInsideAddress(one) && !hosts.includes(one))
-    if (bad !== undefined || found.length === 0) {
-      throw webErrors.hostDenied(address, `${url.hostname} leads into a network of its own`)
-    }
+    return url
   }
+}
+
+/** Of an address of IPv6 in an address of the web. */
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[(.*)\]$/, '$1')
 }
 
 function redirectOf(url: string, response: Response): string | undefined {
@@ -186,11 +196,8 @@ function redirectOf(url: string, response: Response): string | undefined {
   return URL.parse(location, url)?.href
 }
 
-/** Null where the bytes were packed for the way, and so are others than those that are counted. */
 function lengthOf(response: Response): number | null {
-  const encoding = response.headers.get('content-encoding')
   const length = response.headers.get('content-length')
-  if (encoding !== null && encoding !== 'identity') return null
   return length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null
 }
 
@@ -212,8 +219,7 @@ function headOf(uri: string, response: Response, sizeBytes: number | null): Obje
     sizeBytes,
     modifiedAtMs,
     contentType: response.headers.get('content-type'),
-    // What is packed for the way was unpacked on it.
-    contentEncoding: null,
+    contentEncoding: response.headers.get('content-encoding'),
   }
 }
 

@@ -3,9 +3,8 @@ import { z } from 'zod'
 import { parse } from '../control.ts'
 import { CLOUD_TOKEN, cloudCaller } from '../google/cloud-access.ts'
 import { faultAnswer, GoogleError, refusalAnswer } from '../google/errors.ts'
-import { joinGoogleSignIn } from '../google/sign-in.ts'
-import type { Grants } from '../grants.ts'
-import { controlObjects, objectsSummary } from '../objects/control.ts'
+import { type GoogleSignIn, joinGoogleSignIn } from '../google/sign-in.ts'
+import { controlObjects, ingestCommands, objectsSummary } from '../objects/control.ts'
 import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from '../server.ts'
 import type { Kernel, RunningService, ServiceAbout } from '../service.ts'
 import { type GcsCall, gcsOperation } from './calls.ts'
@@ -24,6 +23,7 @@ export type GcsOptions = {
 }
 
 const SERVICE = 'storage.googleapis.com'
+const KEY_FILE = 'simulated-google-key.json'
 const PATH = /^\/(upload\/|download\/|)storage\/v1\/b(?:\/(.*))?$/
 
 const notifyInput = z.strictObject({
@@ -41,13 +41,13 @@ export class Gcs implements RunningService, Routes {
   /** Of a Bearer; tokens of a service account are good, too. */
   readonly accessToken = CLOUD_TOKEN
   readonly #kernel: Kernel
-  readonly #grants: Grants
+  readonly #signIn: GoogleSignIn
   readonly #uploads = new UploadSessions()
   #calls: Record<string, number> = {}
 
   constructor(kernel: Kernel, { buckets = [] }: GcsOptions) {
     this.#kernel = kernel
-    this.#grants = joinGoogleSignIn(kernel, () => []).grants
+    this.#signIn = joinGoogleSignIn(kernel, () => [])
     this.store = new GcsStore(kernel)
     for (const one of buckets) {
       const { name, isVersioned = false, notify = [] } = typeof one === 'string' ? { name: one } : one
@@ -73,7 +73,7 @@ export class Gcs implements RunningService, Routes {
       isUpload: match[1] === 'upload/',
       isDownload: match[1] === 'download/',
     })
-    const by = cloudCaller(this.#grants, call, SERVICE)
+    const by = cloudCaller(this.#signIn.grants, call, SERVICE)
     const [bucket, , key] = pieces
     return {
       name: `gcs.${found?.name ?? 'unknown'}`,
@@ -117,6 +117,8 @@ export class Gcs implements RunningService, Routes {
           notify: Object.fromEntries(store.configs),
           calls: this.#calls,
         })
+      case 'GET key':
+        return jsonAnswer(this.#signIn.serviceAccount(call.origin))
       case 'POST notify': {
         const { bucket, ...target } = parse(notifyInput, call)
         return jsonAnswer(store.notify(bucket, target))
@@ -140,9 +142,19 @@ export class Gcs implements RunningService, Routes {
     return {
       text: `A simulated Cloud Storage is at ${baseUrl}/storage/v1, with ${names.join(', ') || 'no bucket'}; token ${accessToken}.`,
       settings: {},
+      commands: names.flatMap((bucket) => this.#commands(bucket)),
       refreshTokens: [],
       json: { gcsUrl: baseUrl, gcsBuckets: names, googleCloudToken: accessToken },
     }
+  }
+
+  #commands(bucket: string): string[] {
+    const origin = this.baseUrl
+    const subscription = this.store.subscriptionOf(bucket)
+    const queue = subscription === undefined ? [] : ['--pubsub', subscription, '--queue-endpoint', origin]
+    const flags = [...queue, '--bucket', `gs://${bucket}/`, '--credentials', KEY_FILE]
+    const key = `curl -s -o ${KEY_FILE} ${origin}/control/gcs/key`
+    return [key, ...ingestCommands({ service: 'gcs', origin, bucket }, flags)]
   }
 
   async close(): Promise<void> {

@@ -39,6 +39,12 @@ export class GcsStore extends ObjectWorld {
     return this.#topics.topics.has(name)
   }
 
+  /** Where somebody hears of its objects. */
+  subscriptionOf(bucket: string): string | undefined {
+    const topics = (this.configs.get(bucket) ?? []).map(({ topic }) => topic)
+    return [...this.#topics.subscriptions.values()].find(({ topic }) => topics.includes(topic))?.name
+  }
+
   /** Announces from now on; the topic is made if there is none. */
   notify(
     bucket: string,

@@ -71,6 +71,20 @@ export function objectsSummary({ buckets, notices }: ObjectWorld): object {
   }
 }
 
+/** Commands that put an object into a bucket, and have it read. `flags`: what a pipeline is told of it. */
+export function ingestCommands(
+  { service, origin, bucket }: { service: string; origin: string; bucket: string },
+  flags: readonly string[],
+): string[] {
+  const text = '{"message":"a spring tide at noon"}'
+  return [
+    `curl -s -d '${JSON.stringify({ bucket, key: 'a.ndjson', text })}' ${origin}/control/${service}/put`,
+    `tidemark ingest add ${bucket} ${flags.join(' ')} --endpoint ${origin} --text message`,
+    `tidemark ingest sync ${bucket}`,
+    `tidemark ingest status ${bucket}`,
+  ]
+}
+
 function versionJson({ content, ...version }: StoredVersion): object {
   return { ...version, sizeBytes: content.sizeBytes }
 }

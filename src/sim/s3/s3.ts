@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type AwsAccount, awsSettings, signatureOf } from '../aws/account.ts'
 import { parse } from '../control.ts'
-import { controlObjects, objectsSummary } from '../objects/control.ts'
+import { controlObjects, ingestCommands, objectsSummary } from '../objects/control.ts'
 import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from '../server.ts'
 import type { Kernel, RunningService, ServiceAbout } from '../service.ts'
 import { ENVELOPES } from './announcements.ts'
@@ -195,9 +195,20 @@ export class S3 implements RunningService, Routes {
     return {
       text: `A simulated S3 is at ${baseUrl}, with ${names.join(', ') || 'no bucket'}.`,
       settings: awsSettings(account, 'S3', baseUrl),
+      commands: names.flatMap((bucket) => this.#commands(bucket)),
       refreshTokens: [],
       json: { s3Url: baseUrl, s3Buckets: names },
     }
+  }
+
+  #commands(bucket: string): string[] {
+    const { baseUrl: origin, account } = this
+    const [target] = this.store.targets.get(bucket) ?? []
+    const queue = target
+      ? ['--sqs', `${origin}/${account.accountId}/${target.queue}`, '--queue-endpoint', origin]
+      : []
+    const flags = [...queue, '--bucket', `s3://${bucket}/`, '--path-style', '--ambient-credentials']
+    return ingestCommands({ service: 's3', origin, bucket }, flags)
   }
 
   async close(): Promise<void> {

@@ -184,13 +184,14 @@ export class Sqs implements RunningService, Routes {
   about(): ServiceAbout {
     const { baseUrl, account } = this
     const names = [...this.queues.all.keys()]
+    const urls = names.map((name) => this.queueUrl(name))
     return {
-      text: `A simulated SQS is at ${baseUrl}, with ${names.join(', ') || 'no queue'}.`,
+      text: `A simulated SQS is at ${baseUrl}, with ${urls.join(', ') || 'no queue'}.`,
       settings: awsSettings(account, 'SQS', baseUrl),
       refreshTokens: [],
       json: {
         sqsUrl: baseUrl,
-        sqsQueueUrls: names.map((name) => this.queueUrl(name)),
+        sqsQueueUrls: urls,
         awsAccessKeyId: account.accessKeyId,
         awsSecretAccessKey: account.secretAccessKey,
         awsRegion: account.region,

@@ -99,7 +99,12 @@ function plainStatus(
   const { listing, objects } = status
   return {
     ...status,
-    objects: { ...objects, skippedBy: [...objects.skippedBy], badBy: [...objects.badBy] },
+    objects: {
+      ...objects,
+      skippedBy: [...objects.skippedBy],
+      badBy: [...objects.badBy],
+      goneBy: [...objects.goneBy],
+    },
     afterwards: [...status.afterwards],
     messages: { ...status.messages, unparsedBy: [...status.messages.unparsedBy] },
     listing: listing && { ...listing, skippedBy: [...listing.skippedBy], badBy: [...listing.badBy] },

@@ -33,7 +33,14 @@ export const pipelineStatusSchema = z.object({
     .nullable()
     .describe('The books: what the last complete listing showed, and what became of it'),
   listingUnderWay: z.object({ sinceMs: ms, listed: count }).nullable(),
-  objects: z.object(balance).describe('Of all object versions that were ever announced or listed'),
+  objects: z
+    .object({
+      ...balance,
+      total: count.describe('stored + skipped + bad + onTheirWay + gone'),
+      gone: count.describe('Bad ones that are in their bucket no more'),
+      goneBy: reasons.describe('The gone ones by the reason why they were bad'),
+    })
+    .describe('Of all object versions that were ever announced or listed'),
   records: count.describe('In the index now'),
   quarantined: count,
   bytes: count,

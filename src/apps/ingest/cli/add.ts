@@ -108,7 +108,7 @@ async function proposedFor(
   const { pipelines, settings } = opened.ingest
   const { signal } = new AbortController()
   try {
-    const uri = await firstListed(opened, name, config.location)
+    const uri = await firstListed(opened, name, config)
     const store = await pipelines.store(name, uri)
     const { proposal } = await previewObject(store, uri, {
       read: config.read,

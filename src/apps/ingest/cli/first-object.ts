@@ -1,23 +1,29 @@
 /** The object by which a mapping is proposed, and the proposal as flags. */
 import { UsageError } from '../../../base/errors.ts'
 import type { Mapping } from '../contract.ts'
+import type { PipelineConfig } from '../pipeline.ts'
+import { isLeftOut } from '../reach.ts'
 import type { IngestRuntime } from '../runtime.ts'
+
+const LOOKED_AT_MAX = 100
 
 export async function firstListed(
   { ingest }: IngestRuntime,
   name: string,
-  location: string | null,
+  config: PipelineConfig,
 ): Promise<string> {
+  const { location } = config
   const page =
     location === null
       ? undefined
       : await (await ingest.pipelines.store(name, location)).list({
           prefix: location,
           after: null,
-          max: 1,
+          max: LOOKED_AT_MAX,
           signal: new AbortController().signal,
         })
-  const first = page?.objects[0]
+  // Not what consoles make to show folders, nor what is never read.
+  const first = page?.objects.find(({ uri, sizeBytes }) => sizeBytes !== 0 && !isLeftOut(config, uri))
   if (first) return first.uri
   throw new UsageError(`Nothing is listed for ${name}: say which object is meant.`, { code: 'no-object' })
 }

@@ -20,12 +20,22 @@ const STATUS_HELP = `
 The books come from the last listing: bucket lists N = stored + skipped + bad + on their way. Without a listing they are
 about what was announced.`
 
+const OBJECT_TEXT = 'its address, its path below what is listed, its name, or its id as shards lists it'
+
+const REPLAY_HELP = `
+Says how many records are read again, and what came of them: how many were published, and how many are still in
+quarantine, with the reasons. With --json the last line is {"type":"replay", records, published, quarantined, waiting}.`
+
 export const ingestNoun: AppNoun = {
   description: 'records of objects that a queue announces or a bucket lists',
   words: {
     one: 'pipeline',
     item: 'object',
     badText: 'could not be read',
+    none: {
+      text: 'There is no pipeline yet.',
+      hint: 'Make one with: tidemark ingest add NAME --folder PATH (or with a queue: tidemark ingest add --help)',
+    },
     choice: '[pipeline]',
     choiceText: 'its name; all of them otherwise',
   },
@@ -162,7 +172,7 @@ const addShards: RegisterVerb = (ingest, context) => {
     .command('show')
     .description('show all that is known of one object')
     .argument('<pipeline>', 'its name')
-    .argument('<object>', 'its address, or what the list calls it')
+    .argument('<object>', OBJECT_TEXT)
     .action(async (name: string, object: string) =>
       (await import('./shards.ts')).showShard(context, name, object),
     )
@@ -175,7 +185,7 @@ const addGet: RegisterVerb = (ingest, context) => {
       'write the bytes of an object into a file: from its bucket, or from where they were moved or kept',
     )
     .argument('<pipeline>', 'its name')
-    .argument('<object>', 'its address, or what the list calls it')
+    .argument('<object>', OBJECT_TEXT)
     .argument('<file>', 'a file that is not there yet')
     .action(async (name: string, object: string, file: string) =>
       (await import('./get.ts')).getObject(context, { name, object, file }),
@@ -186,13 +196,16 @@ const addPreview: RegisterVerb = (ingest, context) => {
   const preview = ingest
     .command('preview')
     .description('read the first records of an object, and propose which fields are what; stores nothing')
-    .argument('<pipeline>', 'whose configuration and keys are used')
-    .argument('[address]', 'of the object; the first one that is listed otherwise')
+    .argument(
+      '<what>',
+      'a pipeline, whose configuration and keys are used; or an object: its address, or a file',
+    )
+    .argument('[object]', 'of the pipeline: its address or its path; the first one that is listed otherwise')
   addReadOptions(preview)
   preview
     .addOption(limitOption())
-    .action(async (name: string, address: string | undefined, options) =>
-      (await import('./preview.ts')).showPreview(context, { name, address, options }),
+    .action(async (what: string, address: string | undefined, options) =>
+      (await import('./preview.ts')).showPreview(context, { what, address, options }),
     )
 }
 
@@ -209,7 +222,7 @@ const addQuarantine: RegisterVerb = (ingest, context) => {
     .command('quarantine')
     .description('list records that could not be read, and messages that nobody understood')
     .argument('<pipeline>', 'its name')
-    .option('--object <object>', 'only of this one')
+    .option('--object <object>', `only of this one: ${OBJECT_TEXT}`)
     .option('--messages', 'messages instead of records')
     .addOption(limitOption())
     .action(async (name: string, options) =>
@@ -219,10 +232,11 @@ const addQuarantine: RegisterVerb = (ingest, context) => {
     .command('replay')
     .description('read quarantined records again, and publish those that can be read now')
     .argument('<pipeline>', 'its name')
-    .argument('<object>', 'its address, or what the list calls it')
-    .argument('[records...]', 'their numbers; all of them otherwise')
-    .action(async (name: string, object: string, records: string[]) =>
-      (await import('./quarantine.ts')).replay(context, { name, object, records }),
+    .argument('[object]', `${OBJECT_TEXT}; all with such records otherwise`)
+    .argument('[records...]', 'their numbers, as quarantine lists them; all of them otherwise')
+    .addHelpText('after', REPLAY_HELP)
+    .action(async (name: string, object: string | undefined, records: string[]) =>
+      (await import('./replay.ts')).replay(context, { name, object, records }),
     )
 }
 
@@ -231,7 +245,7 @@ const addDispose: RegisterVerb = (ingest, context) => {
     .command('dispose')
     .description('try again to tag, move or delete objects that --after left where they are')
     .argument('<pipeline>', 'its name')
-    .argument('[object]', 'its address, or what the list calls it; all that were left otherwise')
+    .argument('[object]', `${OBJECT_TEXT}; all that were left otherwise`)
     .action(async (name: string, object: string | undefined) =>
       (await import('./quarantine.ts')).dispose(context, { name, object }),
     )

@@ -1,4 +1,4 @@
-/** `tidemark ingest quarantine`, `replay` and `dispose`: what could not be read or taken away, and trying it again. */
+/** `tidemark ingest quarantine` and `dispose`: what could not be read or taken away, and trying the latter again. */
 import { runWork } from '../../../app/cli/sync.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
 import type { CliContext } from '../../../app/command.ts'
@@ -53,25 +53,6 @@ export async function listQuarantine(context: CliContext, name: string, options:
       json: rows,
       empty: 'No record is in quarantine.',
     })
-  })
-}
-
-export async function replay(
-  context: CliContext,
-  { name, object, records }: { name: string; object: string; records: readonly string[] },
-): Promise<void> {
-  const at = records.map((text) => {
-    if (/^\d{1,15}$/.test(text)) return Number(text)
-    throw new UsageError(`"${text}" is not the number of a record.`)
-  })
-  await withIngest(context, async (opened) => {
-    const { ingest, engine } = opened
-    const { id: shard } = await findShard(opened, name, object)
-    const stream = streamOf(name)
-    await engine.streams.open(stream)
-    const some = at.length === 0 ? {} : { at }
-    await engine.enqueue(ingest.kinds.replay, { pipeline: name, shard, ...some }, { stream })
-    await runWork(context, openedSources(ingestApp, opened), [ingestSource(name)])
   })
 }
 

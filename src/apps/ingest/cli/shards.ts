@@ -2,11 +2,15 @@
 import type { CliContext } from '../../../app/command.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
+import { counted } from '../../../base/wording.ts'
 import type { KeptObjects } from '../kept-objects.ts'
 import { hostOf } from '../object-bytes.ts'
 import type { ShardState } from '../shard-states.ts'
 import { shardView } from '../shard-view.ts'
 import { findShard, withIngest } from './context.ts'
+
+const VERSIONS_MAX = 1_000
+const VERSIONS_SHOWN_MAX = 5
 
 type Options = { state?: ShardState; code?: string; limit: number }
 
@@ -42,13 +46,19 @@ export async function showShard(context: CliContext, name: string, object: strin
     const row = await findShard(opened, name, object)
     const view = shardView(row)
     const { output } = context
+    const all = await opened.ingest.tables.addressed(name, [row.uri], VERSIONS_MAX)
+    const others = all.filter(({ id }) => id !== row.id)
     if (output.json) {
-      output.value(view)
+      output.value({ ...view, otherVersions: others.map(({ id, state, code }) => ({ id, state, code })) })
       return
     }
     output.line(row.uri)
     for (const [title, text] of facts(view, opened.ingest.kinds.kept))
       output.line(`  ${title.padEnd(12)} ${text}`)
+    for (const { id, state, code } of others.slice(0, VERSIONS_SHOWN_MAX))
+      output.line(`  another      ${id.slice(0, 12)}, ${state}${code === null ? '' : ` (${code})`}`)
+    const more = others.length - VERSIONS_SHOWN_MAX
+    if (more > 0) output.line(`  and more     ${counted(more, 'version')}`)
   })
 }
 
@@ -63,6 +73,7 @@ function* facts(view: ReturnType<typeof shardView>, kept: KeptObjects): Generato
   yield ['id', view.id]
   yield ['version', view.version === '' ? 'nobody says' : view.version]
   yield ['state', view.reason === null ? view.state : `${view.state}: ${view.reason} (${view.code})`]
+  if (view.state === 'gone') yield ['', 'it was bad, and the bucket lists it no more']
   const { records, byte, line } = view.position
   const at = [`${formatCount(records)} records`]
   if (byte !== null) at.push(`byte ${formatCount(byte)}`)

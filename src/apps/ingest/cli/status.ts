@@ -21,6 +21,7 @@ export const reportPipeline: StatusReporter = async (runtime, source) => {
     `  books       ${booksText(status)}`,
     ...reasonLines('skipped', (status.listing ?? status.objects).skippedBy),
     ...reasonLines('bad', (status.listing ?? status.objects).badBy),
+    ...reasonLines('gone', status.objects.goneBy, ', and in the bucket no more'),
     ...reasonLines('afterwards', status.afterwards),
     ...reasonLines('unread', status.messages.unparsedBy),
     ...moreLines(status, ledger.now()),
@@ -45,10 +46,10 @@ function standingOf(
   return status.objects.bad > 0 ? 'bad' : 'settled'
 }
 
-function reasonLines(what: string, reasons: readonly Reason[]): string[] {
+function reasonLines(what: string, reasons: readonly Reason[], more = ''): string[] {
   if (reasons.length === 0) return []
   const parts = reasons.map(({ code, count }) => `${formatCount(count)} ${code}`)
-  return [`  ${what.padEnd(11)} ${parts.join(', ')}`]
+  return [`  ${what.padEnd(11)} ${parts.join(', ')}${more}`]
 }
 
 function* moreLines(status: PipelineStatus, nowMs: number): Generator<string> {

@@ -41,12 +41,14 @@ export type ShardRow = {
   disposed_version: string | null
   /** The store had it when it was asked so late, by whoever took it away. */
   shown_at: number | null
+  /** Of a bad one: the listing that was the last to have begun then. Only later ones can tell that it is gone. */
+  bad_in: number | null
 }
 
 /** What of a shard is read where there may be many: all but the data that a message carried. */
 export const SHARD_COLUMNS = `pipeline, id, uri, version, version_id, sequencer, state, token, records, byte, line,
   shape, eof, published, quarantined, size, is_staged, code, reason, attempts, takeovers, announced_at, listed_at,
-  listing, created_at, updated_at, settled_at, disposed, disposed_to, disposed_version, shown_at`
+  listing, created_at, updated_at, settled_at, disposed, disposed_to, disposed_version, shown_at, bad_in`
 
 export type PipelineRow = {
   name: string

@@ -85,5 +85,6 @@ export function ingestSchema(dialect: Tx['dialect']): string[][] {
       `CREATE INDEX ingest_shards_settled ON ingest_shards(pipeline, state, settled_at) WHERE settled_at IS NOT NULL`,
     ],
     [`ALTER TABLE ingest_shards ADD COLUMN shown_at ${w.int}`],
+    [`ALTER TABLE ingest_shards ADD COLUMN bad_in ${w.int}`],
   ]
 }

@@ -47,7 +47,7 @@ export async function placeShards(tx: Tx, placing: Placing, found: readonly Foun
   await insertKnown(tx, placing, inOrder.filter(isKnown))
   for (const { one, same, placement } of planned) {
     if (placement.act !== 'reopen') continue
-    if (same?.state === 'bad') await retryShard(tx, placing, one)
+    if (same?.state === 'bad' || same?.state === 'gone') await retryShard(tx, placing, one)
     else await reopenShard(tx, placing, one)
   }
   await noteAgain(
@@ -168,7 +168,8 @@ async function retryShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: Fo
   await tx.run(
     `UPDATE ingest_shards SET state = 'open', token = NULL, code = NULL, reason = NULL, settled_at = NULL,
        sequencer = COALESCE(?, sequencer), version_id = COALESCE(?, version_id), listing = COALESCE(?, listing),
-       created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'bad'`,
+       created_at = ?, updated_at = ?
+     WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore('retry'))})`,
     [one.sequencer, one.versionId, listing?.generation ?? null, nowMs, nowMs, pipeline, one.id],
   )
 }
@@ -358,9 +359,12 @@ export async function endShard(
 ): Promise<void> {
   const event = ending.state === 'stored' ? 'end' : ending.state === 'bad' ? 'fail' : 'skip'
   const isStored = ending.state === 'stored'
+  // What a listing that has begun already does not show may have come behind it.
+  const badIn = `, bad_in = (SELECT generation FROM ingest_pipelines WHERE name = ingest_shards.pipeline)`
   const changed = await tx.run(
     `UPDATE ingest_shards SET state = ?, code = ?, reason = ?, eof = ?, settled_at = ?, updated_at = ?
        ${isStored ? ', data = CASE WHEN quarantined = 0 THEN NULL ELSE data END' : ''}
+       ${ending.state === 'bad' ? badIn : ''}
      WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore(event))}) AND ${sameAs(tx, 'token')}
        AND records = ?`,
     [
@@ -437,6 +441,62 @@ export async function replaceShard(tx: Tx, shard: ShardRow, nowMs: number): Prom
      WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore('replace'))})`,
     [REPLACED, nowMs, nowMs, pipeline, id],
   )
+}
+
+type Listing = { pipeline: string; generation: number }
+
+/** Bad ones that a complete listing does not show, and that were bad before it began. */
+export function unlisted(
+  tx: Tx,
+  { pipeline, generation }: Listing,
+  { after, limit }: { after: string; limit: number },
+): Promise<ShardRow[]> {
+  return tx.all<ShardRow>(
+    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND state = 'bad' AND id > ?
+       AND COALESCE(bad_in, 0) < ? AND COALESCE(listing, 0) < ? ORDER BY id LIMIT ?`,
+    [pipeline, after, generation, generation, limit],
+  )
+}
+
+/** Of these addresses, those that the listing shows as what nobody can look at: whatever else is there may be hidden by it. */
+export async function listedUnseen(
+  tx: Tx,
+  { pipeline, generation }: Listing,
+  uris: readonly string[],
+): Promise<Set<string>> {
+  const rows = await tx.all<{ uri: string }>(
+    `SELECT uri FROM ingest_shards WHERE pipeline = ? AND listing = ? AND size IS NULL AND ${oneOf(tx, 'uri')}`,
+    [pipeline, generation, JSON.stringify(uris)],
+  )
+  return new Set(rows.map(({ uri }) => uri))
+}
+
+/** These objects are there, and not among those that the listing counts: no version of them is gone. */
+export async function noteShown(
+  tx: Tx,
+  { pipeline, generation }: Listing,
+  uris: readonly string[],
+): Promise<void> {
+  await tx.run(
+    `UPDATE ingest_shards SET bad_in = ? WHERE pipeline = ? AND state = 'bad' AND ${oneOf(tx, 'uri')}`,
+    [generation, pipeline, JSON.stringify(uris)],
+  )
+}
+
+/** It is in its bucket no more, and so no item that waits for anybody. Its code and its reason stay. */
+export async function tellGone(
+  tx: Tx,
+  shard: ShardRow,
+  { generation, nowMs }: { generation: number; nowMs: number },
+): Promise<void> {
+  const { pipeline, id } = shard
+  const changed = await tx.run(
+    `UPDATE ingest_shards SET state = 'gone', updated_at = ? WHERE pipeline = ? AND id = ? AND updated_at = ?
+       AND state IN (${stateList(statesBefore('vanish'))}) AND COALESCE(bad_in, 0) < ? AND COALESCE(listing, 0) < ?`,
+    [Math.max(nowMs, shard.updated_at + 1), pipeline, id, shard.updated_at, generation, generation],
+  )
+  if (changed === 1)
+    await forgetBadItem(tx, { stream: streamOf(pipeline), kind: OBJECT_KIND, item: itemOf(shard) })
 }
 
 /** Its records are hidden until its end from now on. */

@@ -3,6 +3,7 @@ import type { Tx, Value } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { ShardState } from '../shard-states.ts'
 import {
+  oneOf,
   type PipelineRow,
   type QuarantineRow,
   SHARD_COLUMNS,
@@ -124,13 +125,33 @@ export class IngestTables {
     )
   }
 
-  /** By their address, or the beginning of their id. */
-  named(pipeline: string, text: string, limit: number): Promise<ShardRow[]> {
-    return this.#all<ShardRow>(
-      `SELECT ${SHARD_COLUMNS} FROM ingest_shards
-       WHERE pipeline = ? AND (uri = ? OR (id >= ? AND id < ?)) ORDER BY created_at DESC, id LIMIT ?`,
-      [pipeline, text, text, `${text}g`, limit],
+  /** With one of these addresses, newest first. */
+  addressed(pipeline: string, uris: readonly string[], limit: number): Promise<ShardRow[]> {
+    return this.ledger.driver.read((tx) =>
+      tx.all<ShardRow>(
+        `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND ${oneOf(tx, 'uri')}
+         ORDER BY created_at DESC, id LIMIT ?`,
+        [pipeline, JSON.stringify(uris), limit],
+      ),
     )
+  }
+
+  /** Whose id begins so. */
+  beginning(pipeline: string, id: string, limit: number): Promise<ShardRow[]> {
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?`,
+      [pipeline, id, `${id}g`, limit],
+    )
+  }
+
+  /** Addresses that end so, behind a slash. Looks through all of the pipeline. */
+  async endingWith(pipeline: string, text: string, limit: number): Promise<string[]> {
+    const rows = await this.#all<{ uri: string }>(
+      `SELECT DISTINCT uri FROM ingest_shards WHERE pipeline = ? AND substr(uri, length(uri) - ?) = ?
+       ORDER BY uri LIMIT ?`,
+      [pipeline, [...text].length, `/${text}`, limit],
+    )
+    return rows.map(({ uri }) => uri)
   }
 
   /** Open for long, without a word: somebody looks after them. */
@@ -241,6 +262,30 @@ export class IngestTables {
          AND (q.shard > ? OR (q.shard = ? AND q.at > ?)) ORDER BY q.shard, q.at LIMIT ?`,
       [pipeline, ...(shard === undefined ? [] : [shard]), after.shard, after.shard, after.at, limit],
     )
+  }
+
+  /** The numbers of all records of an object that are in quarantine. */
+  async quarantinedAt(pipeline: string, shard: string): Promise<number[]> {
+    const rows = await this.#all<{ at: number }>(
+      `SELECT at FROM ingest_quarantine WHERE pipeline = ? AND shard = ? ORDER BY at`,
+      [pipeline, shard],
+    )
+    return rows.map(({ at }) => Number(at))
+  }
+
+  /** Objects that have such records and may be read, and how many. */
+  async quarantinedBy(
+    pipeline: string,
+    after: string,
+    limit: number,
+  ): Promise<{ shard: string; n: number }[]> {
+    const rows = await this.#all<{ shard: string; n: number }>(
+      `SELECT q.shard, count(*) AS n FROM ingest_quarantine q
+         JOIN ingest_shards s ON s.pipeline = q.pipeline AND s.id = q.shard AND s.state <> 'skipped'
+       WHERE q.pipeline = ? AND q.shard > ? GROUP BY q.shard ORDER BY q.shard LIMIT ?`,
+      [pipeline, after, limit],
+    )
+    return rows.map(({ shard, n }) => ({ shard, n: Number(n) }))
   }
 
   unparsed(pipeline: string, limit: number): Promise<UnparsedRow[]> {

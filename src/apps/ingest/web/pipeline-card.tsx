@@ -103,7 +103,7 @@ function Books({ status: { listing, objects, location } }: { status: PipelineSta
   )
 }
 
-const STATES = ['stored', 'skipped', 'bad', 'open'] as const
+const STATES = ['stored', 'skipped', 'bad', 'open', 'gone'] as const
 
 /** All object versions that were ever announced or listed; each leads to its list. */
 function States({ status: { pipeline, objects } }: { status: PipelineStatusView }) {
@@ -113,10 +113,11 @@ function States({ status: { pipeline, objects } }: { status: PipelineStatusView 
     skipped: reasonsText(objects.skippedBy),
     bad: reasonsText(objects.badBy),
     open: undefined,
+    gone: reasonsText(objects.goneBy),
   }
   return (
     <dl class="stats ingest-states">
-      {STATES.map((state) => (
+      {STATES.filter((state) => state !== 'gone' || objects.gone > 0).map((state) => (
         <Stat
           key={state}
           label={OBJECT_STATES[state].text}
@@ -135,6 +136,7 @@ export const OBJECT_STATES = {
   stored: { text: 'Stored', one: 'Stored', tone: 'accent' },
   skipped: { text: 'Skipped', one: 'Skipped', tone: 'neutral' },
   bad: { text: 'Bad', one: 'Bad', tone: 'danger' },
+  gone: { text: 'Gone', one: 'Gone', tone: 'neutral' },
 } as const
 
 function reasonsText(reasons: readonly { code: string; count: number }[]): string | undefined {

@@ -62,7 +62,7 @@ function Views({ status }: { status: PipelineStatusView }) {
   )
 }
 
-const STATES = ['open', 'stored', 'skipped', 'bad'] as const
+const STATES = ['open', 'stored', 'skipped', 'bad', 'gone'] as const
 
 const COLUMNS: readonly Column<ShardView>[] = [
   {

@@ -149,7 +149,7 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
   assert.equal((await greedy('--update', '--after', 'keep')).code, 0)
   assert.match(
     (await tidemark('ingest', 'sync', 'greedy')).out,
-    /bucket lists 0/,
+    /folder lists 0/,
     'what was moved is not read again',
   )
   const removed = await tidemark('ingest', 'remove', 'greedy', '--yes')

@@ -83,7 +83,7 @@ function Facts({ object }: { object: ShardView }) {
         {object.reason === null ? null : (
           <AlertLine tone={object.state === 'bad' ? 'danger' : 'neutral'}>
             <span class="ingest-text">
-              {object.state === 'gone' ? 'It was bad, and the bucket lists it no more. ' : ''}
+              {object.state === 'gone' ? 'It was bad, and is listed no more. ' : ''}
               {object.code === null ? '' : `${object.code}: `}
               {shownText(object.reason)}
             </span>

@@ -134,5 +134,5 @@ function formatText({ shape }: ShardView): string | null {
 function attemptsText({ attempts, takeovers }: ShardView): string {
   return takeovers === 0
     ? formatCount(attempts)
-    : `${formatCount(attempts)}, of which ${formatCount(takeovers)} took over from a process that fell silent`
+    : `${formatCount(attempts)}, of which ${formatCount(takeovers)} went on where an earlier one was`
 }

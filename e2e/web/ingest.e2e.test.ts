@@ -129,6 +129,18 @@ describe('the pages of pipelines', () => {
     })
   })
 
+  test('a bad object that its owner deleted is gone after a listing, with its reason', async (inner) => {
+    const page = await open(inner, '/ingest')
+    sim.s3.store.remove(BUCKET, 'gauges/cut-off.ndjson.gz')
+    await page.getByRole('button', { name: `List now: ${PIPELINE}` }).click()
+    await page.getByText('Bucket lists 17 = 17 stored + 0 skipped + 0 bad + 0 on their way').waitFor()
+    await page.getByRole('link', { name: 'Gone', exact: true }).click()
+    await page.getByRole('link', { name: /cut-off\.ndjson\.gz$/ }).waitFor()
+    await page.getByRole('link', { name: /cut-off\.ndjson\.gz$/ }).click()
+    await page.getByText('It was bad, and is listed no more. truncated:').waitFor()
+    await checkAccessible(page)
+  })
+
   test('who has no pipeline is told how to make one', async (inner) => {
     signInBy(http.url, world.tokens.ann)
     await checkEveryLook(inner, browser, {

@@ -38,6 +38,14 @@ describe('a mapped record', () => {
     assert.equal(valueAt(value, 'detail.items.1.name'), 'b')
   })
 
+  test('has the likeliest of its fields as its title where nobody has said what its text is', () => {
+    const nothing = { text: [], facets: [] }
+    const value = { time: '2026-11-01', message: 'the tide came in\nand went' }
+    assert.equal(mapRecord(value, nothing).title, 'the tide came in')
+    assert.match(mapRecord(value, nothing).text, /^time: 2026-11-01\nmessage: /)
+    assert.equal(mapRecord({ time: '2026-11-01', message: 4 }, nothing).title, 'time: 2026-11-01')
+  })
+
   test('is never empty where nobody has said what its text is', () => {
     const none = { text: [], facets: [] }
     assert.equal(mapRecord({ m: 'high water', n: 3, gone: null }, none).text, 'm: high water\nn: 3')

@@ -93,12 +93,21 @@ function wholeText(value: RecordValue, rescue: Rescue): string {
 }
 
 function titleOf(value: RecordValue, mapping: Mapping, rescue: Rescue): string | undefined {
-  if (mapping.title === undefined) return undefined
+  if (mapping.title === undefined) return mapping.text.length === 0 ? likelyTitle(value) : undefined
   const found = valueAt(value, mapping.title)
   if (isMissing(found)) return undefined
   const text = asText(found)
   if (text === undefined) rescue.add(mapping.title, found)
   return text === undefined || text.trim() === '' ? undefined : firstLine(text)
+}
+
+const LIKELY_TITLES = ['title', 'subject', 'message', 'msg', 'text', 'body', 'name', 'eventName']
+
+/** Where all of a record is its text, its first line is whatever field came first. */
+function likelyTitle(value: RecordValue): string | undefined {
+  const name = LIKELY_TITLES.find((one) => Object.hasOwn(value, one) && typeof value[one] === 'string')
+  const line = name === undefined ? '' : firstLine(value[name] as string)
+  return line === '' ? undefined : line
 }
 
 function timeOf(value: RecordValue, mapping: Mapping, rescue: Rescue): number | null {

@@ -250,6 +250,21 @@ for (const database of ['sqlite', 'postgres'] as const) {
       assert.equal(booksText(await world.status()), books)
     })
 
+    withWorld('is told with what was announced since, and is on its way', async (world) => {
+      world.store.put('a.ndjson', lines(1, 'a'))
+      await world.list()
+      world.store.put('b.ndjson', lines(1, 'b'))
+      world.announce('b.ndjson')
+      let during = ''
+      world.store.onBytes = async () => {
+        during = booksText(await world.status())
+      }
+      await world.run()
+      const books = 'bucket lists 1 = 1 stored + 0 skipped + 0 bad + 0 on their way'
+      assert.equal(during, `${books}; 1 announced besides, on their way`)
+      assert.equal(booksText(await world.status()), books)
+    })
+
     withWorld('that was begun at another location begins anew', async (world) => {
       for (const key of ['a', 'b', 'c']) world.store.put(`${key}.ndjson`, lines(1, key))
       const { ledger } = world.process

@@ -115,7 +115,9 @@ function progressLine(
   status: PipelineStatus,
   { wait, rates }: { wait: Wait | undefined; rates: Rates },
 ): ProgressLine {
-  const [rate = 0] = rates.perSecond(source.name, status.records + status.quarantined)
+  const [moved = 0] = rates.perSecond(source.name, status.records + status.quarantined)
+  // Records of what is replaced leave the index.
+  const rate = Math.max(0, moved)
   const json = { type: 'progress', ...status, recordsPerSecond: rate, waiting: wait ?? null }
   const text = booksText(status)
   if (wait) return waitingLine(source, { wait, text, json })

@@ -33,9 +33,9 @@ export type PipelineStatus = {
    * Of the last complete listing; null before the first. `isCurrent`: none is under way. While one is, what it has found
    * is counted with the others, so that the books never shrink to what it has come to. `shown`: how many objects it
    * counted as they came; `total` is counted from rows. `leftOut`: how many it passed over, in places where objects were
-   * moved to.
+   * moved to. `of`: what was listed.
    */
-  listing: (Balance & { atMs: number; isCurrent: boolean; shown: number; leftOut: number }) | null
+  listing: (Balance & { of: string; atMs: number; isCurrent: boolean; shown: number; leftOut: number }) | null
   listingUnderWay: { sinceMs: number; listed: number } | null
   /** Of all object versions that were ever announced or listed. */
   objects: VersionBalance
@@ -78,15 +78,19 @@ export async function pipelineStatus(tables: IngestTables, name: string): Promis
     tables.afterwards(name),
     tables.unparsedBy(name),
   ])
-  const sum = (key: 'published' | 'quarantined' | 'bytes'): number =>
-    counts.reduce((all, one) => all + one[key], 0)
+  const sum = (key: 'published' | 'quarantined' | 'bytes', of = counts): number =>
+    of.reduce((all, one) => all + one[key], 0)
   return {
     pipeline: name,
     listing: listingOf(row, counts),
     listingUnderWay: row?.listing_at == null ? null : { sinceMs: row.listing_at, listed: row.listing_n },
     objects: versionBalance([...counts, ...prunedOf(row)]),
     records: sum('published') + (row?.pruned_records ?? 0),
-    quarantined: sum('quarantined'),
+    // What was replaced is not read again.
+    quarantined: sum(
+      'quarantined',
+      counts.filter(({ state }) => state !== 'skipped'),
+    ),
     bytes: sum('bytes'),
     messages: {
       received: row?.messages ?? 0,
@@ -137,7 +141,7 @@ function listingOf(row: PipelineRow | undefined, counts: readonly ShardCount[]):
   )
   const shown = row.listed_n ?? balance.total
   const { listed_at: atMs, listed_left_out: leftOut } = row
-  return { ...balance, atMs, isCurrent: row.listing_at === null, shown, leftOut }
+  return { ...balance, of: row.listing_of ?? '', atMs, isCurrent: row.listing_at === null, shown, leftOut }
 }
 
 type StateCount = Pick<ShardCount, 'state' | 'code' | 'n'>
@@ -199,10 +203,13 @@ export function booksText(status: PipelineStatus): string {
   const { total, stored, skipped, bad, onTheirWay } = listing ?? objects
   const parts = [`${formatCount(stored)} stored`, `${formatCount(skipped)} skipped`]
   parts.push(`${formatCount(bad)} bad`, `${formatCount(onTheirWay)} on their way`)
-  const what = listing ? `bucket lists ${formatCount(total)}` : `${formatCount(total)} announced`
+  const who = listing?.of.startsWith('file:') ? 'folder' : 'bucket'
+  const what = listing ? `${who} lists ${formatCount(total)}` : `${formatCount(total)} announced`
+  const since = listing ? objects.onTheirWay - onTheirWay : 0
+  const besides = since > 0 ? `; ${formatCount(since)} announced besides, on their way` : ''
   const anew = listing && !listing.isCurrent ? ' (being listed anew)' : ''
   const wrong = isBalanced(status) ? '' : ` (and the listing showed ${formatCount(listing!.shown)})`
-  return `${what} = ${parts.join(' + ')}${anew}${wrong}`
+  return `${what} = ${parts.join(' + ')}${besides}${anew}${wrong}`
 }
 
 export function isOpen({ listingUnderWay, objects }: PipelineStatus): boolean {

@@ -183,7 +183,13 @@ const getQuarantine = route('GET /api/ingest/pipelines/{name}/quarantine', {
     await lookInto(services, user, { name: params.name, what: 'read quarantined records' })
     const { limit, cursor, shard } = query
     const after = readJsonCursor(cursor, placeSchema) ?? { shard: '', at: -1 }
-    const rows = await services.ingest.tables.quarantine({ pipeline: params.name, shard, after, limit })
+    const rows = await services.ingest.tables.quarantine({
+      pipeline: params.name,
+      shard,
+      isLive: shard === undefined,
+      after,
+      limit,
+    })
     const last = rows.at(-1)
     const next = rows.length < limit || !last ? null : writeCursor({ shard: last.shard, at: last.at })
     return { items: rows.map(quarantineView), next }

@@ -25,6 +25,7 @@ export const pipelineStatusSchema = z.object({
   listing: z
     .object({
       ...balance,
+      of: z.string().describe('What was listed'),
       atMs: ms,
       isCurrent: z.boolean().describe('No other listing is under way'),
       shown: count.describe('How many objects the listing counted as they came; the same as total'),

@@ -149,7 +149,7 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
   assert.equal((await greedy('--update', '--after', 'keep')).code, 0)
   assert.match(
     (await tidemark('ingest', 'sync', 'greedy')).out,
-    /bucket lists 0/,
+    /folder lists 0/,
     'what was moved is not read again',
   )
   const removed = await tidemark('ingest', 'remove', 'greedy', '--yes')
@@ -242,6 +242,19 @@ test('the API tells the same, takes messages for an inbox, and its answers fit w
       202,
     )
     assert.equal((await ask('/pipelines/nothing')).status, 404)
+    const inbox = '/pipelines/pushed/messages'
+    const many = Array.from({ length: 1_001 }, () => ({ body: 'x' }))
+    assert.equal((await ask(inbox, { messages: many })).status, 400)
+    assert.equal((await ask(inbox, { messages: [] })).status, 400)
+    assert.equal((await ask(inbox, { messages: [{ body: 'x'.repeat(1_100_000) }] })).status, 413)
+    const body = JSON.stringify({ messages: [{ body: 'x' }] })
+    const strange = async (headers: Record<string, string>): Promise<number> => {
+      const more = { 'content-type': 'application/json', ...headers }
+      return (await server.app.request(`/api/ingest${inbox}`, { method: 'POST', body, headers: more })).status
+    }
+    assert.equal(await strange({ 'x-tidemark': '1' }), 401, 'nobody')
+    assert.equal(await strange({ 'x-tidemark': '1', authorization: 'Bearer another' }), 401)
+    assert.equal(await strange({ authorization: `Bearer ${TOKEN}` }), 403, 'another page of a browser')
   } finally {
     await runtime.close()
   }

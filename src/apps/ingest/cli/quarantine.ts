@@ -4,6 +4,7 @@ import { openedSources } from '../../../app/cli/with-app.ts'
 import type { CliContext } from '../../../app/command.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { distance } from '../../../base/moment.ts'
+import { counted } from '../../../base/wording.ts'
 import { ingestApp } from '../app.ts'
 import { askAgain } from '../dispose.ts'
 import { streamOf } from '../pipeline.ts'
@@ -39,11 +40,12 @@ export async function listQuarantine(context: CliContext, name: string, options:
       return
     }
     const shard = object === undefined ? undefined : (await findShard(opened, name, object)).id
-    const page = { pipeline: name, shard, after: { shard: '', at: -1 }, limit }
+    const page = { pipeline: name, shard, isLive: true, after: { shard: '', at: -1 }, limit }
     const rows = (await ingest.tables.quarantine(page)).map(quarantineView)
     context.output.listing({
       columns: [
-        { title: 'object', value: (row) => row.shard.slice(0, 12) },
+        { title: 'object', value: ({ uri }) => uri },
+        { title: 'id', value: (row) => row.shard.slice(0, 12) },
         { title: 'record', value: ({ at }) => at, align: 'right' },
         { title: 'line', value: ({ line }) => line ?? '', align: 'right' },
         { title: 'reason', value: ({ reason }) => reason },
@@ -75,6 +77,9 @@ export async function dispose(
       object === undefined
         ? await askAgain(ingest.kinds, name)
         : [disposeJob(ingest.kinds, name, await findShard(opened, name, object))]
+    const what =
+      jobs.length === 0 ? 'no object was left where it is' : `trying ${counted(jobs.length, 'object')} again`
+    context.output.note(`${name}: ${what}`)
     await engine.write({ jobs })
     await runWork(context, openedSources(ingestApp, opened), [ingestSource(name)])
   })

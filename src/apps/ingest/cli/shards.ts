@@ -73,7 +73,7 @@ function* facts(view: ReturnType<typeof shardView>, kept: KeptObjects): Generato
   yield ['id', view.id]
   yield ['version', view.version === '' ? 'nobody says' : view.version]
   yield ['state', view.reason === null ? view.state : `${view.state}: ${view.reason} (${view.code})`]
-  if (view.state === 'gone') yield ['', 'it was bad, and the bucket lists it no more']
+  if (view.state === 'gone') yield ['', 'it was bad, and is listed no more']
   const { records, byte, line } = view.position
   const at = [`${formatCount(records)} records`]
   if (byte !== null) at.push(`byte ${formatCount(byte)}`)
@@ -81,7 +81,7 @@ function* facts(view: ReturnType<typeof shardView>, kept: KeptObjects): Generato
   yield ['position', `${at.join(', ')}${view.isAtEnd ? ', the end' : ''}`]
   yield ['published', `${formatCount(view.published)}, ${formatCount(view.quarantined)} in quarantine`]
   if (view.shape) yield ['read as', `${view.shape.format}, compression ${view.shape.compression}`]
-  yield ['attempts', `${view.attempts}, taken over ${view.takeovers} times`]
+  yield ['attempts', `${view.attempts}, taken over ${counted(view.takeovers, 'time')}`]
   if (view.token !== null) yield ['token', `job ${view.token}`]
   if (view.announcedAtMs !== null) yield ['announced', isoTime(view.announcedAtMs)]
   if (view.listedAtMs !== null) yield ['listed', isoTime(view.listedAtMs)]

@@ -14,14 +14,22 @@ export const reportPipeline: StatusReporter = async (runtime, source) => {
   const status = await pipelineStatus(ingest.tables, source.name)
   const pause = await pauseOf(openedSources(ingestApp, runtime), source)
   const { isAttended } = await readAttendance(ledger)
-  const standing = standingOf(status, { isAttended, isPaused: pause !== undefined })
+  const location = await ingest.pipelines.get(source.name).then(
+    ({ config }) => config.location,
+    () => null,
+  )
+  // Before the first listing nobody knows what is there.
+  const isUnknown = location !== null && status.listing === null && status.listingUnderWay === null
+  const known = standingOf(status, { isAttended, isPaused: pause !== undefined })
+  const standing = isUnknown && known === 'settled' ? (isAttended ? 'going' : 'stopped') : known
+  const text = isUnknown ? `not listed yet; read what is there with: tidemark ingest sync ${source.name}` : ''
   const lines = [
-    `${source.name}: ${pause ? 'paused' : status.problem ? 'cannot be read' : STANDING_TEXTS[standing]}`,
+    `${source.name}: ${pause ? 'paused' : status.problem ? 'cannot be read' : text || STANDING_TEXTS[standing]}`,
     ...(pause ? [`  paused      ${pause.reason}`] : []),
     `  books       ${booksText(status)}`,
     ...reasonLines('skipped', (status.listing ?? status.objects).skippedBy),
     ...reasonLines('bad', (status.listing ?? status.objects).badBy),
-    ...reasonLines('gone', status.objects.goneBy, ', and in the bucket no more'),
+    ...reasonLines('gone', status.objects.goneBy, '; these are listed no more'),
     ...reasonLines('afterwards', status.afterwards),
     ...reasonLines('unread', status.messages.unparsedBy),
     ...moreLines(status, ledger.now()),

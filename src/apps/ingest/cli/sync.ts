@@ -53,9 +53,10 @@ export const ingestSync: SyncPart = {
                 if (own.isPutOff?.(job)) waiting += 1
               if (waiting === 0) continue
               const files = `${formatCount(waiting)} ${plural(waiting, 'file')}`
-              const what = `${name}: ${files} may still be written to, and stay for 10 quiet minutes.`
+              const stay = plural(waiting, 'stays', 'stay')
+              const what = `${name}: ${files} may still be written to, and ${stay} for 10 quiet minutes.`
               await progress.aside(() =>
-                context.output.note(`${what} tidemark serve, or the next sync after that, sees to them.`),
+                context.output.note(`${what} tidemark serve, or the next sync after that, sees to that.`),
               )
             }
           },

@@ -97,6 +97,24 @@ test('what is listed is an address that can be listed, and a folder that is ther
   await ingest('remove', 'wrong', '--yes')
 })
 
+test('a pipeline that was never listed is not told to be settled, and quarantined lines of what was replaced are not counted', async () => {
+  const folder = join(home, 'fresh')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'a.ndjson'), '{"m":"a wave"}\nnot json\n')
+  await ingest('add', 'fresh', '--folder', folder, '--text', 'm')
+  const status = await tidemark('ingest', 'status', 'fresh')
+  assert.equal(status.code, 1)
+  assert.match(status.out, /fresh: not listed yet; read what is there with: tidemark ingest sync fresh\n/)
+  await ingest('sync', 'fresh')
+  assert.match(await ingest('status', 'fresh'), /1 in the index, 1 in quarantine/)
+  assert.match(await ingest('quarantine', 'fresh'), /a\.ndjson/)
+  writeFileSync(join(folder, 'a.ndjson'), '{"m":"a better wave"}\n')
+  await ingest('sync', 'fresh')
+  assert.match(await ingest('status', 'fresh'), /1 in the index, 0 in quarantine/)
+  assert.doesNotMatch(await ingest('quarantine', 'fresh'), /a\.ndjson/)
+  await ingest('remove', 'fresh', '--yes')
+})
+
 test('a pipeline that is given another folder lists that one', async () => {
   const [one, other] = ['one', 'other'].map((name) => join(home, name)) as [string, string]
   for (const folder of [one, other]) {
@@ -107,6 +125,6 @@ test('a pipeline that is given another folder lists that one', async () => {
   await ingest('sync', 'moved')
   rmSync(one, { recursive: true })
   await ingest('add', 'moved', '--update', '--folder', other)
-  assert.match(await ingest('sync', 'moved'), /done; bucket lists 1 = 1 stored/)
+  assert.match(await ingest('sync', 'moved'), /done; folder lists 1 = 1 stored/)
   assert.match(await ingest('show', 'moved', `file://${other}/a.ndjson`), /state {8}stored/)
 })

@@ -445,14 +445,14 @@ export async function replaceShard(tx: Tx, shard: ShardRow, nowMs: number): Prom
 
 type Listing = { pipeline: string; generation: number }
 
-/** Bad ones that a complete listing does not show, and that were bad before it began. */
+/** Bad ones that a complete listing does not show, and that were bad before it began; by an index of what is not stored. */
 export function unlisted(
   tx: Tx,
   { pipeline, generation }: Listing,
   { after, limit }: { after: string; limit: number },
 ): Promise<ShardRow[]> {
   return tx.all<ShardRow>(
-    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND state = 'bad' AND id > ?
+    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND state = 'bad' AND state <> 'stored' AND id > ?
        AND COALESCE(bad_in, 0) < ? AND COALESCE(listing, 0) < ? ORDER BY id LIMIT ?`,
     [pipeline, after, generation, generation, limit],
   )

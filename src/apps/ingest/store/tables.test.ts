@@ -6,7 +6,7 @@ import { openLedger } from '../../../ledger/open.ts'
 import { knownPrefixes } from '../../../search/index/bulk.ts'
 import { openSearch } from '../../../search/search.ts'
 import { SHARD_COLUMNS, shardsById } from './rows.ts'
-import { lockVersions, pruneShards, shardsOfUris, storeShards } from './shards.ts'
+import { listedUnseen, lockVersions, pruneShards, shardsOfUris, storeShards, unlisted } from './shards.ts'
 import { IngestTables } from './tables.ts'
 
 test('what is looked for with every object is found by an index, however many shards a pipeline has', async () => {
@@ -45,6 +45,9 @@ test('what is looked for with every object is found by an index, however many sh
     await ledger.driver.read((tx) =>
       pruneShards(tx, { pipeline: 'logs', overwrites: 'append', beforeMs: 1, limit: 10 }),
     )
+    const listing = { pipeline: 'logs', generation: 2 }
+    await ledger.driver.read((tx) => unlisted(tx, listing, { after: '', limit: 10 }))
+    await ledger.driver.read((tx) => listedUnseen(tx, listing, ['s3://bucket/a']))
     ledger.driver.read = read
     const indexes = [
       /page .*id>/,
@@ -54,6 +57,8 @@ test('what is looked for with every object is found by an index, however many sh
       /taken /,
       /settled .*settled_at</,
       /settled .*settled_at</,
+      /page .*id>/,
+      /uri=\?/,
     ]
     for (const [n, { sql, params }] of asked.entries()) {
       const plan = await ledger.driver.read((tx) =>

@@ -251,14 +251,17 @@ export class IngestTables {
   quarantine(page: {
     pipeline: string
     shard?: string | undefined
+    /** Without those of objects that were replaced, of which nothing is read any more. */
+    isLive?: boolean
     after: { shard: string; at: number }
     limit: number
   }): Promise<QuarantineRow[]> {
-    const { pipeline, shard, after, limit } = page
+    const { pipeline, shard, isLive, after, limit } = page
     return this.#all<QuarantineRow>(
       `SELECT q.*, COALESCE(s.uri, '') AS uri FROM ingest_quarantine q
          LEFT JOIN ingest_shards s ON s.pipeline = q.pipeline AND s.id = q.shard
        WHERE q.pipeline = ? ${shard === undefined ? '' : 'AND q.shard = ?'}
+         ${isLive ? `AND COALESCE(s.state, '') <> 'skipped'` : ''}
          AND (q.shard > ? OR (q.shard = ? AND q.at > ?)) ORDER BY q.shard, q.at LIMIT ?`,
       [pipeline, ...(shard === undefined ? [] : [shard]), after.shard, after.shard, after.at, limit],
     )

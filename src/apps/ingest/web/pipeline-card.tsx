@@ -45,17 +45,20 @@ export function PipelineCard({ status, title }: { status: PipelineStatusView; ti
   )
 }
 
-function StateOf({ status: { listingUnderWay, objects } }: { status: PipelineStatusView }) {
-  if (listingUnderWay) {
-    return (
-      <Badge tone="accent" dot>
-        Listing
-      </Badge>
-    )
-  }
+function StateOf({ status }: { status: PipelineStatusView }) {
+  const { listingUnderWay, listing, location, objects, problem } = status
+  if (problem !== null) return <Badge tone="warn">Cannot be read</Badge>
+  const isUnknown = location !== null && listing === null
+  const text = listingUnderWay
+    ? 'Listing'
+    : objects.onTheirWay > 0
+      ? 'Reading'
+      : isUnknown
+        ? 'Not listed yet'
+        : 'Up to date'
   return (
-    <Badge tone="accent" dot>
-      {objects.onTheirWay > 0 ? 'Reading' : 'Up to date'}
+    <Badge tone={text === 'Not listed yet' ? 'neutral' : 'accent'} dot>
+      {text}
     </Badge>
   )
 }
@@ -201,8 +204,7 @@ const QUEUES: Readonly<Record<string, string>> = {
 
 function sourceText({ queue, location, takeovers, messages, listing }: PipelineStatusView): string {
   const parts = [QUEUES[queue] ?? queue, location ?? 'nothing is listed']
-  if (takeovers > 0)
-    parts.push(`${formatPlural(takeovers, 'object')} taken over from a process that fell silent`)
+  if (takeovers > 0) parts.push(`${formatPlural(takeovers, 'takeover')} by a later attempt`)
   if (messages.unparsed > 0) parts.push(`${formatPlural(messages.unparsed, 'message')} not understood`)
   const refused = messages.unparsedBy.find(({ code }) => code === 'not-allowed')?.count ?? 0
   if (refused > 0)

@@ -83,7 +83,7 @@ function Facts({ object }: { object: ShardView }) {
         {object.reason === null ? null : (
           <AlertLine tone={object.state === 'bad' ? 'danger' : 'neutral'}>
             <span class="ingest-text">
-              {object.state === 'gone' ? 'It was bad, and the bucket lists it no more. ' : ''}
+              {object.state === 'gone' ? 'It was bad, and is listed no more. ' : ''}
               {object.code === null ? '' : `${object.code}: `}
               {shownText(object.reason)}
             </span>
@@ -134,5 +134,5 @@ function formatText({ shape }: ShardView): string | null {
 function attemptsText({ attempts, takeovers }: ShardView): string {
   return takeovers === 0
     ? formatCount(attempts)
-    : `${formatCount(attempts)}, of which ${formatCount(takeovers)} took over from a process that fell silent`
+    : `${formatCount(attempts)}, of which ${formatCount(takeovers)} went on where an earlier one was`
 }

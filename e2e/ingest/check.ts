@@ -216,6 +216,8 @@ function wantedOf(
   const now = world.latest(pipeline).find(({ uri }) => uri === version.uri)
   if (now && isOvertaken(world, { now, announced, rows })) return 'either'
   if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
+  // The store itself has said twice that it was not there, and nobody tells of what is not current.
+  if (rows.get(shard)?.state === 'gone' && world.wasMissing.has(version.uri)) return 'either'
   // Only what is current is listed, and only versions that are kept can be read later.
   const isReadable = announced.has(shard) && world.isVersioned && !version.isBroken
   if (OVERWRITES[pipeline] === 'append') return isReadable ? 'all' : 'either'
@@ -315,10 +317,12 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, kept, shards }: 
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced
   if (objects.total !== shards.size + pruned)
     wrong.push(`${pipeline}: ${objects.total} counted of ${shards.size} and ${pruned} that were pruned`)
-  const listed = new Set(world.current(pipeline).map(({ shard }) => shard))
-  for (const { id, uri, state, bad_in } of shards.values()) {
-    if (state === 'gone' && listed.has(id)) wrong.push(`${pipeline}: ${uri} ${id} is gone, and is there`)
-    if (state === 'bad' && !listed.has(id) && (bad_in ?? 0) < row.listed_generation!)
+  for (const shard of shards.values()) {
+    const { id, uri, state, bad_in } = shard
+    const isThere = world.hasVersion(pipeline, shard)
+    if (state === 'gone' && isThere && !world.wasMissing.has(uri))
+      wrong.push(`${pipeline}: ${uri} ${id} is gone, and is there`)
+    if (state === 'bad' && !isThere && (bad_in ?? 0) < row.listed_generation!)
       wrong.push(`${pipeline}: ${uri} ${id} is not there any more, and bad`)
   }
   for (const { id, uri, state, published } of shards.values()) {

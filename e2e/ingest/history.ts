@@ -246,6 +246,7 @@ class Run {
     else {
       this.#refused.add(id)
       sim.s3.store.refuse(bucketOf(pipeline), one.key, how)
+      if (how === 'missing') this.#world.wasMissing.add(one.uri)
     }
     return `${id}: ${this.#refused.has(id) ? how : 'allowed'}`
   }

@@ -10,7 +10,7 @@ import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts
 import { addPipeline, removePipeline } from '../../src/apps/ingest/configure.ts'
 import { compareSequencers, parseEnvelope } from '../../src/apps/ingest/envelope.ts'
 import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
-import { SERVICE, shardId, streamOf } from '../../src/apps/ingest/pipeline.ts'
+import { keyOf, SERVICE, shardId, streamOf } from '../../src/apps/ingest/pipeline.ts'
 import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
@@ -139,6 +139,8 @@ export class OracleWorld {
   /** Whether people are at work. */
   isLively = false
   putsBehindLooks = 0
+  /** Addresses of which the store has said for a time that nothing was there. */
+  readonly wasMissing = new Set<string>()
   ledger!: Ledger
   tables!: IngestTables
   readonly #database: TestDatabase | undefined
@@ -468,6 +470,12 @@ export class OracleWorld {
   /** What somebody put there last, wherever it is now. */
   latest(pipeline: PipelineName): KnownVersion[] {
     return [...this.#latest.values()].filter((one) => one.pipeline === pipeline)
+  }
+
+  /** Where versions are kept, also an older one. */
+  hasVersion(pipeline: PipelineName, { uri, version }: { uri: string; version: string }): boolean {
+    const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))
+    return bucket.version(keyOf(uri), (one) => one.etag === version) !== undefined
   }
 
   /** What the bucket has now, in the places where people put it. */

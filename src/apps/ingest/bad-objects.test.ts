@@ -240,6 +240,30 @@ describe('a bad object that is in its bucket no more', () => {
       { overwrites: 'append' },
     ))
 
+  test('is not gone where its store keeps that version, and is once it does not', () =>
+    withWorld(
+      'sqlite',
+      async (world) => {
+        const { store } = world
+        denied(world, 'a.ndjson')
+        await world.run()
+        store.older.push(store.objects.get('s3://bucket/a.ndjson')!)
+        store.denied.clear()
+        store.put('a.ndjson', lines(2))
+        await world.list()
+        assert.equal((await world.status()).objects.bad, 1, 'somebody may ask for it again')
+        store.denied.add('s3://bucket/a.ndjson')
+        await world.list()
+        assert.equal((await world.status()).objects.bad, 1, 'who may not look knows nothing')
+        store.denied.clear()
+        store.older.length = 0
+        await world.list()
+        const { objects } = await world.status()
+        assert.deepEqual([objects.gone, objects.bad], [1, 0])
+      },
+      { overwrites: 'append' },
+    ))
+
   test('is not gone by a listing that fails on its way, nor by one that cannot see where it was', () =>
     withWorld('sqlite', async (world) => {
       const { store } = world

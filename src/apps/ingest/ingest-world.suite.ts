@@ -140,6 +140,8 @@ export class MemoryStore implements ObjectStore {
   failing: TidemarkError | undefined
   pieceBytes = 64
   readonly denied = new Set<string>()
+  /** Those that were overwritten or removed, where the store keeps versions. */
+  readonly older: Stored[] = []
   /** Called while an object is read, with how much of it was given out. */
   onBytes: ((uri: string, bytes: number) => void | Promise<void>) | undefined
   #n = 0
@@ -154,7 +156,8 @@ export class MemoryStore implements ObjectStore {
   async read(uri: string, options: { version: ObjectVersion | null; fromByte: number }): Promise<ObjectBody> {
     if (this.failing) throw this.failing
     this.reads.push({ uri, fromByte: options.fromByte })
-    const found = this.objects.get(uri)
+    const kept = this.older.find(({ version }) => version.id === options.version?.id)
+    const found = kept ?? this.objects.get(uri)
     if (!found) throw new TidemarkError(`${uri} is not there`, { kind: 'gone', code: 'object-missing' })
     if (this.denied.has(uri))
       throw new TidemarkError(`${uri} may not be read`, { kind: 'permanent', code: 'object-denied' })

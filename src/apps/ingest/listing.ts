@@ -1,9 +1,9 @@
 /**
  * Lists what a bucket has, page by page: what nobody announced is found so, and what was there before. When it is through,
  * its result are the books of the pipeline: every object that it showed is a shard, and every shard has one state. Bad ones
- * that it should have shown, and did not, are gone then.
+ * that it should have shown, and did not, are gone then, where the store knows nothing of that version either.
  */
-import { TidemarkError } from '../../base/errors.ts'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { ObjectPage } from '../../cloud/object-store.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
@@ -11,6 +11,7 @@ import { storableUri } from './envelope.ts'
 import type { IngestKinds, PipelinePayload } from './kinds.ts'
 import { pastObstacles } from './obstacles.ts'
 import { foundByListing, preparePlacing } from './placing.ts'
+import { versionOf } from './plan.ts'
 import { isLeftOut } from './reach.ts'
 import { objectLocks } from './store/locks.ts'
 import { beginListing, endListing, moveListing, putPipeline } from './store/pipelines.ts'
@@ -23,6 +24,7 @@ const PAGES_MAX = 100_000
 const PAGES_PER_RUN = 200
 const GONE_PAGE = 100
 const GONE_PAGES_MAX = 100_000
+const ASKED_AT_ONCE = 8
 
 export async function runListing(kinds: IngestKinds, job: RunContext<PipelinePayload>): Promise<Outcome> {
   const { pipeline } = job.payload
@@ -127,7 +129,8 @@ async function tellAllGone(
     const rows = await driver.read((tx) => unlisted(tx, of, { after, limit: GONE_PAGE }))
     const covered = rows.filter(({ uri }) => isCovered(location, uri))
     const unseen = await driver.read((tx) => listedUnseen(tx, of, covered.flatMap(hiddenBy)))
-    const vanished = covered.filter((row) => !hiddenBy(row).some((uri) => unseen.has(uri)))
+    const unlistedOnes = covered.filter((row) => !hiddenBy(row).some((uri) => unseen.has(uri)))
+    const vanished = await askedInVain(kinds, job, unlistedOnes)
     if (vanished.length > 0) {
       const uris = vanished.map(({ uri }) => uri)
       await job.commit({
@@ -143,6 +146,33 @@ async function tellAllGone(
     after = rows.at(-1)!.id
   }
   return gone
+}
+
+/** A listing shows what is current: an older version may be there all the same, and whoever may not look is not told. */
+async function askedInVain(
+  { pipelines }: IngestKinds,
+  { signal }: Pick<RunContext<PipelinePayload>, 'signal'>,
+  rows: readonly ShardRow[],
+): Promise<ShardRow[]> {
+  const isAway = async (row: ShardRow): Promise<boolean> => {
+    try {
+      const store = await pipelines.store(row.pipeline, row.uri)
+      const { bytes } = await store.read(row.uri, { version: versionOf(row), fromByte: 0, signal })
+      await bytes[Symbol.asyncIterator]().return?.()
+      return false
+    } catch (thrown) {
+      if (signal.aborted) throw thrown
+      // Whatever else is wrong is no proof.
+      return asTidemarkError(thrown).kind === 'gone'
+    }
+  }
+  const away: ShardRow[] = []
+  for (let from = 0; from < rows.length; from += ASKED_AT_ONCE) {
+    const some = rows.slice(from, from + ASKED_AT_ONCE)
+    const answers = await Promise.all(some.map(isAway))
+    away.push(...some.filter((_, at) => answers[at]))
+  }
+  return away
 }
 
 /** A listing of this place would have shown it. Of a folder: what is below it. */

@@ -149,6 +149,16 @@ describe('tidemark assist', () => {
     const shown = await done('show', thread)
     assert.match(shown, /category {2}needs_response \(model\)/)
     assert.match(shown, /Written by the simulated model/)
+    assert.doesNotMatch(shown, /answers {3}/)
+    assert.match(
+      await done('show', thread, '--mail'),
+      /answers {3}Clara Winter.*\n {4}Hello,\n.*\n {4}we met at the/s,
+    )
+    const { mail } = await json<{ mail: { items: { isAnswered: boolean }[] } }>('show', thread, '--mail')
+    assert.deepEqual(
+      mail.items.map(({ isAnswered }) => isAnswered),
+      [true],
+    )
     assert.match(await done('list', '--drafts'), /Could you send me the offer/)
     assert.doesNotMatch(await done('list', '--category', 'payment_request'), /the offer/)
   })

@@ -26,6 +26,7 @@ import { settle } from './settle.ts'
 import { noteMail, noteProblem } from './store/accounts.ts'
 import { forgetMessages, putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
 import { noteHit } from './store/rules.ts'
+import { hiddenNote } from './text/hidden.ts'
 
 /** The user may be at work on an answer. A draft that they left behind is no reason to leave new mail unsorted. */
 const IN_WORK: ReadonlySet<ThreadRecord['status']> = new Set(['pending', 'drafted', 'discarded'])
@@ -165,7 +166,7 @@ async function toAgent(
   })
   return talk.end(next, {
     effects: (tx) => settleWaiting(talk, tx, { message, waiting, reason: `given to the agent ${profile}` }),
-    event: { what: 'routed', why: next.reasoning, canUndo: true },
+    event: { what: 'routed', why: told(next.reasoning, hiddenNote(message)), canUndo: true },
     jobs: [request(talk.kinds.agent, { account, thread })],
   })
 }
@@ -246,11 +247,11 @@ async function askModel(
         return { said: unusable(), because: '' }
       case 'no-model':
       case 'model-refused':
-        await told(talk, error)
+        await noteRefused(talk, error)
         return { said: undefined, because: error.message }
       case 'model-down':
       case 'model-budget':
-        await told(talk, error)
+        await noteRefused(talk, error)
         return waitOrDecide(talk, error)
       default:
         throw thrown
@@ -258,7 +259,7 @@ async function askModel(
   }
 }
 
-async function told(talk: Conversation, error: TidemarkError): Promise<void> {
+async function noteRefused(talk: Conversation, error: TidemarkError): Promise<void> {
   const { account, job } = talk
   if (account.row.problemCode === error.code) return
   await job.commit({
@@ -331,11 +332,16 @@ async function decided(
     },
     event: {
       what: talk.record.category === null ? 'classified' : 'reclassified',
-      why: classification.reasoning,
+      // Newsletters hide the line that lists show of them: that is no news.
+      why: told(classification.reasoning, isAutomated ? '' : hiddenNote(message)),
       canUndo: true,
     },
   })
   return settle(talk, { note: `${category}: ${by}`, code: 'classified' })
+}
+
+function told(why: string, note: string): string {
+  return note === '' ? why : `${why} ${note}`
 }
 
 function seen(message: VisibleMessage): Pick<ThreadRecord, 'subject' | 'sender' | 'answered' | 'lastAtMs'> {

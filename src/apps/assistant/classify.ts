@@ -40,12 +40,13 @@ export async function runClassify(kinds: AssistKinds, job: ThreadJob): Promise<O
   const talk = await Conversation.open(kinds, job)
   if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
   const { record } = talk
-  const waiting = await kinds.tables.waiting(record.account, record.thread)
-  if (waiting.length === 0 && !record.isForced) return settled(talk)
+  const noted = await kinds.tables.waiting(record.account, record.thread)
+  if (noted.length === 0 && !record.isForced) return settled(talk)
   // Gmail names a conversation after its first message: where that one is new, it is all there is.
-  const isFirst = waiting.length === 1 && waiting[0] === record.thread && record.category === null
+  const isFirst = noted.length === 1 && noted[0] === record.thread && record.category === null
   const messages = isFirst ? await talk.readOne(record.thread) : await talk.read()
   if (!messages) return talk.gone()
+  const waiting = await withoutOwn(talk, messages, noted)
   const last = lastInbound(messages, record.account)
   const message = record.isForced ? last : (newsIn(talk, messages, waiting) ?? last)
   const isNews = message !== undefined && (waiting.includes(message.id) || record.isForced)
@@ -59,6 +60,20 @@ export async function runClassify(kinds: AssistKinds, job: ThreadJob): Promise<O
   const judged = await judge(talk, message)
   if ('wait' in judged) return judged.wait
   return decided(talk, { message, waiting, ...judged })
+}
+
+/** What came out of the trash with the mail that it answers, or was begun as an answer, never came to the inbox. */
+async function withoutOwn(
+  { job, record }: Conversation,
+  messages: readonly VisibleMessage[],
+  waiting: readonly string[],
+): Promise<readonly string[]> {
+  const isOwn = ({ isDraft, isSent, labelIds }: VisibleMessage): boolean =>
+    isDraft || (isSent && !labelIds.includes('INBOX'))
+  const own = messages.filter((one) => waiting.includes(one.id) && isOwn(one)).map(({ id }) => id)
+  if (own.length === 0) return waiting
+  await job.commit({ effects: (tx) => forgetMessages(tx, record.account, own) })
+  return waiting.filter((id) => !own.includes(id))
 }
 
 /** The last message in the inbox that was not sorted yet, also where a later one never came to the inbox. */
@@ -299,7 +314,7 @@ async function locally(
   about: { examples: readonly { text: string; category: Category }[]; because: string },
 ): Promise<Omit<Classification, 'isAutomated'>> {
   const said = await talk.kinds.local.classify(message, about.examples, talk.signal)
-  return { ...said, reasoning: `${said.reasoning} (Sorted without a model: ${about.because})` }
+  return { ...said, reasoning: `${said.reasoning} (${about.because})` }
 }
 
 async function decided(

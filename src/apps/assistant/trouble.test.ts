@@ -349,13 +349,7 @@ test('the briefing is put into the mailbox once a day where its user wants it, i
   const w = await begun({ accountSettings: { briefing: true } })
   w.arrive({ subject: 'Lunch', text: 'Are you free?' })
   await w.sync()
-  const brief = async (): Promise<number> => {
-    await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
-    await w.settled()
-    await w.sync()
-    const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
-    return all.filter((raw) => /^Subject: Briefing of/m.test(raw)).length
-  }
+  const brief = briefer(w)
   const asked = w.sim.models.counts.calls
   assert.deepEqual([await brief(), await brief()], [1, 1])
   w.clock.aheadMs += 86_400_000
@@ -364,6 +358,27 @@ test('the briefing is put into the mailbox once a day where its user wants it, i
   assert.deepEqual([classified, onTheirWay, w.sim.models.counts.calls], [1, 0, asked])
   assert.equal(w.mailbox().list({ labelIds: ['SENT'], maxResults: 10 }).messages.length, 0)
 })
+
+for (const when of ['before', 'after'] as const) {
+  test(`a briefing whose way into the mailbox is cut off ${when} its work is there once`, async () => {
+    const w = await begun({ accountSettings: { briefing: true } })
+    w.sim.faults.set({ rules: [{ do: 'reset', when, methods: ['messages.insert'], max: 1 }] })
+    assert.equal(await briefer(w)(), 1)
+  })
+}
+
+/** At noon, so that the day is the same for all of them. */
+function briefer(w: AssistWorld): () => Promise<number> {
+  const dayMs = 86_400_000
+  w.clock.aheadMs += (Math.floor(w.clock.now() / dayMs) + 1.5) * dayMs - w.clock.now()
+  return async () => {
+    await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
+    await w.settled()
+    await w.sync()
+    const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
+    return all.filter((raw) => /^Subject: Briefing of/m.test(raw)).length
+  }
+}
 
 test('an agent that nobody has configured leaves the mail to the user', async () => {
   const w = await begun({

@@ -75,6 +75,15 @@ const QUESTION = LETTERS[0]!.subject
 const CONTRACT = LETTERS[3]!.subject
 
 test('two mailboxes of one user stay within one cap of a day together; a sync does not wait for the next day', async () => {
+  const day = (): number => Math.floor(systemClock.now() / 86_400_000)
+  // The processes have the machine's clock: what meets midnight is seen once more, on the new day.
+  for (let began = -1; began !== day(); ) {
+    began = day()
+    await twoMailboxes(() => began === day())
+  }
+})
+
+async function twoMailboxes(isSameDay: () => boolean): Promise<void> {
   // Only answers cost: what a question reserves is then near to what it uses.
   const cap = 0.5
   const addresses = [ADDRESS, 'ann@work.example']
@@ -104,6 +113,7 @@ test('two mailboxes of one user stay within one cap of a day together; a sync do
     const { stdout } = await both.run('assist', 'costs', '--json', '--account', address)
     const rows = JSON.parse(stdout) as { costMicros: number }[]
     spent += rows.reduce((sum, { costMicros }) => sum + costMicros / 1e6, 0)
+    if (!isSameDay()) return
     assert.ok(spent > cap / 2 && spent <= cap, `${spent} after ${address}`)
   }
   assert.equal(last!.code, 3)
@@ -111,7 +121,7 @@ test('two mailboxes of one user stay within one cap of a day together; a sync do
   both.env.TIDEMARK_MODELS_DAY_COST = '50'
   const { code, stderr } = await both.run('assist', 'sync')
   assert.equal(code, 0, stderr)
-})
+}
 
 describe('tidemark assist', () => {
   test('before it is switched on, every verb says so and how', async () => {
@@ -149,6 +159,16 @@ describe('tidemark assist', () => {
     const shown = await done('show', thread)
     assert.match(shown, /category {2}needs_response \(model\)/)
     assert.match(shown, /Written by the simulated model/)
+    assert.doesNotMatch(shown, /answers {3}/)
+    assert.match(
+      await done('show', thread, '--mail'),
+      /answers {3}Clara Winter.*\n {4}Hello,\n.*\n {4}we met at the/s,
+    )
+    const { mail } = await json<{ mail: { items: { isAnswered: boolean }[] } }>('show', thread, '--mail')
+    assert.deepEqual(
+      mail.items.map(({ isAnswered }) => isAnswered),
+      [true],
+    )
     assert.match(await done('list', '--drafts'), /Could you send me the offer/)
     assert.doesNotMatch(await done('list', '--category', 'payment_request'), /the offer/)
   })

@@ -1,5 +1,5 @@
 /** What came, what waits for the user, what was done: for a page, the command line, and as mail to oneself. */
-
+import { createHash } from 'node:crypto'
 import { formatCount } from '../../base/format.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { Category, ThreadStatus } from './contract.ts'
@@ -99,24 +99,52 @@ export async function runBriefing(kinds: AssistKinds, job: RunContext<AccountPay
   if (!account.settings.briefing) return { skip: 'the user wants no briefing', code: 'off' }
   const nowMs = kinds.clock.now()
   const last = account.row.briefedAtMs
-  // An insertion whose answer was lost is not repeated on the same day.
-  if (last !== null && Math.floor(last / DAY_MS) === Math.floor(nowMs / DAY_MS)) {
-    return { note: 'already written today', code: 'nothing-new' }
+  const { signal, attempt } = job
+  const id = `briefing-${createHash('sha256')
+    .update(`${name} ${dayOf(nowMs)}`)
+    .digest('hex')
+    .slice(0, 24)}@tidemark.invalid`
+  if (last !== null && dayOf(last) === dayOf(nowMs)) {
+    const done: Outcome = { note: 'already written today', code: 'nothing-new' }
+    // A try before this one may have ended between its note and the mail.
+    if (attempt === 1) return done
+    const found = await account.client.listIds({
+      query: `rfc822msgid:${id}`,
+      includeSpamTrash: true,
+      maxResults: 1,
+      signal,
+    })
+    if (found.ids.length > 0) return done
   }
   const { text } = await briefingOf(kinds, name, last ?? undefined)
   await job.commit({ effects: (tx) => noteBriefing(tx, name, nowMs) })
   await account.client.insert(
-    { raw: mailOf(name, text, nowMs), labelIds: ['INBOX', 'UNREAD'], internalMs: nowMs },
-    { signal: job.signal },
+    { raw: mailOf({ address: name, text, id, nowMs }), labelIds: ['INBOX', 'UNREAD'], internalMs: nowMs },
+    { signal },
   )
   return { note: 'written', code: 'written' }
 }
 
-function mailOf(address: string, text: string, nowMs: number): Uint8Array {
+function dayOf(ms: number): number {
+  return Math.floor(ms / DAY_MS)
+}
+
+function mailOf({
+  address,
+  text,
+  id,
+  nowMs,
+}: {
+  address: string
+  text: string
+  id: string
+  nowMs: number
+}): Uint8Array {
   const date = new Date(nowMs)
   const head = [
     `From: Tidemark <${address}>`,
     `To: ${address}`,
+    `Message-ID: <${id}>`,
     `Subject: Briefing of ${date.toISOString().slice(0, 10)}`,
     `Date: ${date.toUTCString().replace('GMT', '+0000')}`,
     'Auto-Submitted: auto-generated',

@@ -26,6 +26,7 @@ import { settle } from './settle.ts'
 import { noteMail, noteProblem } from './store/accounts.ts'
 import { forgetMessages, putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
 import { noteHit } from './store/rules.ts'
+import { hiddenNote } from './text/hidden.ts'
 
 /** The user may be at work on an answer. A draft that they left behind is no reason to leave new mail unsorted. */
 const IN_WORK: ReadonlySet<ThreadRecord['status']> = new Set(['pending', 'drafted', 'discarded'])
@@ -39,12 +40,13 @@ export async function runClassify(kinds: AssistKinds, job: ThreadJob): Promise<O
   const talk = await Conversation.open(kinds, job)
   if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
   const { record } = talk
-  const waiting = await kinds.tables.waiting(record.account, record.thread)
-  if (waiting.length === 0 && !record.isForced) return settled(talk)
+  const noted = await kinds.tables.waiting(record.account, record.thread)
+  if (noted.length === 0 && !record.isForced) return settled(talk)
   // Gmail names a conversation after its first message: where that one is new, it is all there is.
-  const isFirst = waiting.length === 1 && waiting[0] === record.thread && record.category === null
+  const isFirst = noted.length === 1 && noted[0] === record.thread && record.category === null
   const messages = isFirst ? await talk.readOne(record.thread) : await talk.read()
   if (!messages) return talk.gone()
+  const waiting = await withoutOwn(talk, messages, noted)
   const last = lastInbound(messages, record.account)
   const message = record.isForced ? last : (newsIn(talk, messages, waiting) ?? last)
   const isNews = message !== undefined && (waiting.includes(message.id) || record.isForced)
@@ -58,6 +60,20 @@ export async function runClassify(kinds: AssistKinds, job: ThreadJob): Promise<O
   const judged = await judge(talk, message)
   if ('wait' in judged) return judged.wait
   return decided(talk, { message, waiting, ...judged })
+}
+
+/** What came out of the trash with the mail that it answers, or was begun as an answer, never came to the inbox. */
+async function withoutOwn(
+  { job, record }: Conversation,
+  messages: readonly VisibleMessage[],
+  waiting: readonly string[],
+): Promise<readonly string[]> {
+  const isOwn = ({ isDraft, isSent, labelIds }: VisibleMessage): boolean =>
+    isDraft || (isSent && !labelIds.includes('INBOX'))
+  const own = messages.filter((one) => waiting.includes(one.id) && isOwn(one)).map(({ id }) => id)
+  if (own.length === 0) return waiting
+  await job.commit({ effects: (tx) => forgetMessages(tx, record.account, own) })
+  return waiting.filter((id) => !own.includes(id))
 }
 
 /** The last message in the inbox that was not sorted yet, also where a later one never came to the inbox. */
@@ -165,7 +181,7 @@ async function toAgent(
   })
   return talk.end(next, {
     effects: (tx) => settleWaiting(talk, tx, { message, waiting, reason: `given to the agent ${profile}` }),
-    event: { what: 'routed', why: next.reasoning, canUndo: true },
+    event: { what: 'routed', why: told(next.reasoning, hiddenNote(message)), canUndo: true },
     jobs: [request(talk.kinds.agent, { account, thread })],
   })
 }
@@ -246,11 +262,11 @@ async function askModel(
         return { said: unusable(), because: '' }
       case 'no-model':
       case 'model-refused':
-        await told(talk, error)
+        await noteRefused(talk, error)
         return { said: undefined, because: error.message }
       case 'model-down':
       case 'model-budget':
-        await told(talk, error)
+        await noteRefused(talk, error)
         return waitOrDecide(talk, error)
       default:
         throw thrown
@@ -258,7 +274,7 @@ async function askModel(
   }
 }
 
-async function told(talk: Conversation, error: TidemarkError): Promise<void> {
+async function noteRefused(talk: Conversation, error: TidemarkError): Promise<void> {
   const { account, job } = talk
   if (account.row.problemCode === error.code) return
   await job.commit({
@@ -298,7 +314,7 @@ async function locally(
   about: { examples: readonly { text: string; category: Category }[]; because: string },
 ): Promise<Omit<Classification, 'isAutomated'>> {
   const said = await talk.kinds.local.classify(message, about.examples, talk.signal)
-  return { ...said, reasoning: `${said.reasoning} (Sorted without a model: ${about.because})` }
+  return { ...said, reasoning: `${said.reasoning} (${about.because})` }
 }
 
 async function decided(
@@ -331,11 +347,16 @@ async function decided(
     },
     event: {
       what: talk.record.category === null ? 'classified' : 'reclassified',
-      why: classification.reasoning,
+      // Newsletters hide the line that lists show of them: that is no news.
+      why: told(classification.reasoning, isAutomated ? '' : hiddenNote(message)),
       canUndo: true,
     },
   })
   return settle(talk, { note: `${category}: ${by}`, code: 'classified' })
+}
+
+function told(why: string, note: string): string {
+  return note === '' ? why : `${why} ${note}`
 }
 
 function seen(message: VisibleMessage): Pick<ThreadRecord, 'subject' | 'sender' | 'answered' | 'lastAtMs'> {

@@ -68,6 +68,8 @@ export type VisibleMessage = {
   newText: string
   /** Something was hidden in it: for people, and for whoever judges it. */
   hidden: readonly string[]
+  /** The beginning of what was hidden, for people to see: no model is ever given it. */
+  hiddenText: string
   attachments: readonly { name: string; mimeType: string; sizeBytes: number }[]
   /** Lower-case names, in order, as they came. */
   headers: readonly (readonly [name: string, value: string])[]

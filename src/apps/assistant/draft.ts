@@ -15,7 +15,7 @@
  * stays.
  */
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
-import type { Outcome } from '../../engine/index.ts'
+import { type Outcome, request } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
 import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
@@ -33,6 +33,8 @@ import { visibleMessage } from './text/visible.ts'
 /** How long a draft waits before it asks a model again. */
 const MODEL_RETRY_MS_MIN = 5_000
 const MODEL_RETRY_MS_MAX = 5 * 60_000
+/** How long a draft waits after an answer that was of no use: a model that is at a loss is so for a while. */
+const UNUSABLE_RETRY_MS = [2 * 60_000, 10 * 60_000, 60 * 60_000]
 
 export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
   const talk = await Conversation.open(kinds, job)
@@ -41,6 +43,10 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (record.status !== 'pending' || record.category !== 'needs_response') {
     if (!record.isApplied || (await isLabelledLate(talk))) return settle(talk)
     return { note: 'no draft is wanted', code: 'not-wanted' }
+  }
+  // Somebody has asked anew meanwhile, or new mail has.
+  if (triesOf(job) > 0 && record.problemCode !== UNUSABLE) {
+    return { note: 'another draft has taken its place', code: 'not-wanted' }
   }
   const messages = await talk.read()
   if (!messages) return talk.gone()
@@ -212,7 +218,7 @@ async function withoutModel(
 ): Promise<Outcome> {
   const { record, job, account } = talk
   if (!/^(?:no-model|model-)/.test(error.code ?? '')) throw error
-  if (error.code === 'model-unusable') return unusable(talk)
+  if (error.code === UNUSABLE) return unusable(talk)
   const isPassing =
     error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
   const problem = isPassing ? `The draft waits: ${error.message}` : `No draft: ${error.message}`
@@ -235,15 +241,35 @@ async function withoutModel(
   }
 }
 
+const UNUSABLE = 'model-unusable'
+
+function triesOf({ payload }: ThreadJob): number {
+  return payload.tries ?? 0
+}
+
+/**
+ * No answer, or none that is a draft. It is asked for again by itself, as often as a job is tried; under a key of its
+ * own, so that whoever asks meanwhile does not wait for it.
+ */
 function unusable(talk: Conversation): Outcome {
-  const problem = 'No draft: the model gave no answer that could be used.'
-  const isKnown = talk.record.problemCode === 'model-unusable'
+  const { record, kinds, job } = talk
+  const { account, thread } = record
+  const tries = triesOf(job) + 1
+  const max = kinds.settings.attempts
+  const what = 'the model gave no answer that could be used'
+  const isLast = tries >= max
+  const problem = isLast
+    ? `No draft: ${what}, ${tries} times in a row. It is asked again when a new message comes, or when you ask for a draft.`
+    : `The draft waits: ${what}. It is asked again within the hour (try ${tries + 1} of ${max}).`
+  const runAt = talk.nowMs + (UNUSABLE_RETRY_MS[tries - 1] ?? UNUSABLE_RETRY_MS.at(-1)!)
+  const key = `${account}/${thread} again ${tries}`
   return talk.end(
-    { ...talk.record, problem, problemCode: 'model-unusable' },
+    { ...record, problem, problemCode: UNUSABLE },
     {
-      ...(!isKnown && { event: { what: 'draft-failed', why: problem } }),
+      ...(isLast && { event: { what: 'draft-failed', why: problem } }),
+      ...(!isLast && { jobs: [request(kinds.draft, { account, thread, tries }, { runAt, key })] }),
       note: problem,
-      code: 'model-unusable',
+      code: UNUSABLE,
     },
   )
 }

@@ -49,7 +49,8 @@ export const Sync = Account.extend({
   historyId: z.string().default(''),
   forceFull: z.boolean().default(false),
 })
-export const Thread = Account.extend({ thread: z.string() })
+/** `tries`: of a draft, how often the model's answer was of no use before. */
+export const Thread = Account.extend({ thread: z.string(), tries: z.int().optional() })
 
 export type AccountPayload = z.output<typeof Account>
 export type SyncPayload = z.output<typeof Sync>

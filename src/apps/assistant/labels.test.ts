@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { correctCategory } from './actions.ts'
-import { ANN, type AssistWorld, startAssistWorld } from './assist-world.suite.ts'
+import { ANN, type AssistWorld, bySubject, startAssistWorld } from './assist-world.suite.ts'
 import { setLabel } from './labels.ts'
 
 let world: AssistWorld | undefined
@@ -62,4 +62,46 @@ test('two decisions of a person at the same moment are both written, one after t
   const { category, label } = (await world.record(thread))!
   assert.equal(label, category)
   assert.deepEqual(await world.labelsOn(thread), [label])
+})
+
+test('a label of ours that Gmail tells of late, after another has taken its place, is no word of the user', async () => {
+  const w = await startAssistWorld({ models: { script: bySubject({ Pump: 'waiting', Plan: 'fyi' }) } })
+  world = w
+  await w.onboard()
+  await w.settled()
+  const fyi = await w.labelId('fyi')
+  const mailbox = w.mailbox()
+  const history = mailbox.history.bind(mailbox)
+  type Page = Exclude<ReturnType<typeof history>, 'expired'>
+  let isHeld = true
+  const held: Page['history'] = []
+  mailbox.history = (request) => {
+    const page = history(request)
+    if (page === 'expired') return page
+    const isLate = ({ labelsAdded = [], labelsRemoved = [] }: Page['history'][number]): boolean =>
+      [...labelsAdded, ...labelsRemoved].some(({ labelIds }) => labelIds.includes(fyi))
+    if (!isHeld) return { ...page, history: [...page.history, ...held.splice(0)] }
+    held.push(...page.history.filter(isLate))
+    return { ...page, history: page.history.filter((record) => !isLate(record)) }
+  }
+  const { threadId } = w.arrive({ subject: 'Plan' })
+  await w.sync()
+  await w.sync()
+  assert.deepEqual(await w.labelsOn(threadId), ['fyi'])
+  w.arrive({ subject: 'Pump', threadId })
+  await w.sync()
+  await w.sync()
+  assert.deepEqual(await w.labelsOn(threadId), ['waiting'])
+  // Only that it came, and not that it went.
+  held.splice(0, held.length, ...held.filter((record) => (record.labelsAdded ?? []).length > 0))
+  assert.ok(held.length > 0)
+  isHeld = false
+  w.arrive({ subject: 'Plan again' })
+  await w.sync()
+  assert.equal(held.length, 0)
+  const record = (await w.record(threadId))!
+  assert.deepEqual([record.category, record.by, record.label], ['waiting', 'model', 'waiting'])
+  assert.deepEqual(await w.labelsOn(threadId), ['waiting'])
+  assert.ok(!(await w.eventsOf(threadId)).includes('corrected'))
+  assert.deepEqual([await w.tables.examples(ANN), await w.tables.rules(ANN)], [[], []])
 })

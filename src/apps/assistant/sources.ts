@@ -41,8 +41,11 @@ export function assistSources(place: AppPlace, assist: Assist): Sources {
       ].map(({ kind }) => kind),
     ),
     // Until a model is back, or another day begins: nobody waits for that in front of a screen.
-    isPutOff: ({ wait, note_code: code, run_at: runAt, claimed_at: putOffAt }) =>
-      wait === 'time' && code === 'waits-for-model' && Number(runAt) - Number(putOffAt) > PUT_OFF_MS,
+    isPutOff: ({ kind, wait, note_code: code, run_at: runAt, claimed_at: putOffAt }) => {
+      if (wait !== 'time') return false
+      if (putOffAt === null) return kind === kinds.draft.kind
+      return code === 'waits-for-model' && Number(runAt) - Number(putOffAt) > PUT_OFF_MS
+    },
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.assist.patience_minutes * 60_000,
     pollMs: () => config.assist.poll_minutes * 60_000,

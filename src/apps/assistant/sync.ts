@@ -363,7 +363,7 @@ async function leftBehind(kinds: AssistKinds, job: SyncJob, account: AssistAccou
     const waiting = records.filter(
       (record) =>
         record.category === 'needs_response' &&
-        record.problemCode !== 'model-unusable' &&
+        (isWanted || record.problemCode !== 'model-unusable') &&
         !isHeld(record) &&
         !(isRefused && REFUSALS.has(record.problemCode ?? '')),
     )

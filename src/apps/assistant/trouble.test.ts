@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { accountSettings, streamOf } from './account.ts'
-import { requestSync, switchAccount } from './actions.ts'
+import { orderDraft, requestSync, switchAccount } from './actions.ts'
 import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from './assist-world.suite.ts'
 import { briefingOf } from './briefing.ts'
 import { settingsFromToml, settingsToToml } from './config-import.ts'
 import { createRule, replayRule } from './learning.ts'
-import { lookAtAssist } from './status.ts'
+import { assistStatus, lookAtAssist, undraftedText } from './status.ts'
 import { isLaterHistory } from './store/accounts.ts'
 
 let world: AssistWorld | undefined
@@ -36,7 +36,7 @@ describe('a model', () => {
       return one?.isApplied && one.category !== null ? one : undefined
     })
     assert.equal(record.by, 'local')
-    assert.match(record.reasoning, /without a model/)
+    assert.match(record.reasoning, /^Sorted without a language model, by its words[^(]*\. \((?!.*without)/)
     assert.deepEqual(w.drafts(mail.threadId), [])
   })
 
@@ -66,13 +66,53 @@ describe('a model', () => {
     const w = await begun()
     w.sim.models.quirks.isNonsense = true
     const mail = w.arrive({ text: 'Are you free on Friday?' })
-    await w.sync()
+    await unusableUntil(w, mail.threadId, /try 2 of 3/)
     const record = (await w.record(mail.threadId))!
     assert.deepEqual([record.category, record.by], ['needs_response', 'default'])
     assert.ok(record.confidence < 0.5)
     assert.equal(record.problemCode, 'model-unusable')
     assert.deepEqual(w.drafts(mail.threadId), [])
     assert.deepEqual(await w.labelsOn(mail.threadId), ['needs_response'])
+    const [status] = await assistStatus(w.worker.ledger, w.tables, [ANN])
+    assert.match(undraftedText(status!), /^1 draft is not written: the model gave no answer .* asked again/)
+  })
+
+  test('that talks nonsense is asked for a draft three times, and its fourth answer is a draft where somebody asks', async () => {
+    const w = await begun()
+    w.sim.models.quirks.isNonsense = true
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    for (const told of [/try 2 of 3/, /try 3 of 3/, /3 times in a row\. .* when you ask/]) {
+      await unusableUntil(w, threadId, told)
+      w.clock.aheadMs += 3_600_000
+    }
+    await w.sync()
+    await w.sync()
+    const asked = draftsAsked(w)
+    assert.equal(asked, 6, 'three tries, each with one word of what was wrong')
+    assert.deepEqual(await w.eventsOf(threadId), ['classified', 'draft-failed'])
+    w.sim.models.quirks.isNonsense = false
+    await w.sync(ANN, { full: true })
+    assert.equal((await w.record(threadId))!.status, 'drafted')
+    assert.equal(w.drafts(threadId).length, 1)
+  })
+
+  test('that has talked nonsense is asked at once where somebody asks, or new mail comes, and the later try is over', async () => {
+    const w = await begun()
+    w.sim.models.quirks.isNonsense = true
+    const threads = [w.arrive({ text: 'Are you free?' }), w.arrive({ text: 'Are you there?' })]
+    for (const { threadId } of threads) await unusableUntil(w, threadId, /try 2 of 3/)
+    w.sim.models.quirks.isNonsense = false
+    await orderDraft(w.place, { account: ANN, thread: threads[0]!.threadId })
+    w.arrive({ threadId: threads[1]!.threadId, text: 'Could you answer?' })
+    await requestSync(w.place, ANN)
+    for (const { threadId } of threads) {
+      await until(w, async () => ((await w.record(threadId))!.status === 'drafted' ? true : undefined))
+    }
+    const asked = draftsAsked(w)
+    w.clock.aheadMs += 3_600_000
+    await w.sync()
+    assert.equal(draftsAsked(w), asked)
+    for (const { threadId } of threads) assert.equal(w.drafts(threadId).length, 1)
   })
 
   test('that is not configured leaves sorting to the local classifier, and drafts wait with a reason', async () => {
@@ -309,13 +349,7 @@ test('the briefing is put into the mailbox once a day where its user wants it, i
   const w = await begun({ accountSettings: { briefing: true } })
   w.arrive({ subject: 'Lunch', text: 'Are you free?' })
   await w.sync()
-  const brief = async (): Promise<number> => {
-    await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
-    await w.settled()
-    await w.sync()
-    const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
-    return all.filter((raw) => /^Subject: Briefing of/m.test(raw)).length
-  }
+  const brief = briefer(w)
   const asked = w.sim.models.counts.calls
   assert.deepEqual([await brief(), await brief()], [1, 1])
   w.clock.aheadMs += 86_400_000
@@ -324,6 +358,27 @@ test('the briefing is put into the mailbox once a day where its user wants it, i
   assert.deepEqual([classified, onTheirWay, w.sim.models.counts.calls], [1, 0, asked])
   assert.equal(w.mailbox().list({ labelIds: ['SENT'], maxResults: 10 }).messages.length, 0)
 })
+
+for (const when of ['before', 'after'] as const) {
+  test(`a briefing whose way into the mailbox is cut off ${when} its work is there once`, async () => {
+    const w = await begun({ accountSettings: { briefing: true } })
+    w.sim.faults.set({ rules: [{ do: 'reset', when, methods: ['messages.insert'], max: 1 }] })
+    assert.equal(await briefer(w)(), 1)
+  })
+}
+
+/** At noon, so that the day is the same for all of them. */
+function briefer(w: AssistWorld): () => Promise<number> {
+  const dayMs = 86_400_000
+  w.clock.aheadMs += (Math.floor(w.clock.now() / dayMs) + 1.5) * dayMs - w.clock.now()
+  return async () => {
+    await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
+    await w.settled()
+    await w.sync()
+    const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
+    return all.filter((raw) => /^Subject: Briefing of/m.test(raw)).length
+  }
+}
 
 test('an agent that nobody has configured leaves the mail to the user', async () => {
   const w = await begun({
@@ -353,6 +408,20 @@ test('settings become TOML and come back the same', () => {
   assert.deepEqual(accountSettings.parse(settingsFromToml(settingsToToml(settings))), settings)
   assert.throws(() => settingsFromToml('styles = 3'), /cannot be taken over/)
 })
+
+/** Looks, and goes on when the thread is told of so: what is tried again later is not waited for. */
+async function unusableUntil(w: AssistWorld, thread: string, told: RegExp): Promise<void> {
+  await requestSync(w.place, ANN)
+  await until(w, async () => {
+    const record = await w.record(thread)
+    return record?.isApplied && told.test(record.problem ?? '') ? true : undefined
+  })
+}
+
+function draftsAsked(w: AssistWorld): number {
+  const isDraft = (texts: string): boolean => texts.includes('Write the draft of the answer')
+  return w.sim.models.asked.filter(({ messages }) => isDraft(messages.map(({ text }) => text).join())).length
+}
 
 async function until<T>(w: AssistWorld, look: () => Promise<T | undefined>): Promise<T> {
   for (let round = 0; round < 500; round++) {

@@ -688,3 +688,25 @@ describe('new mail', () => {
     })
   }
 })
+
+describe('a conversation that was thrown away before it was sorted, and comes back', () => {
+  for (const isOnlyOwn of [false, true]) {
+    test(`counts as what came to the inbox, and not as what its user wrote: ${isOnlyOwn ? 'alone' : 'with mail of others'}`, async () => {
+      const w = await begun()
+      const raw = Buffer.from(`From: ${ANN}\r\nTo: bob@example.net\r\nSubject: Offer\r\n\r\nHere it is.`)
+      const { threadId } = isOnlyOwn
+        ? w.mailbox().send({ raw })
+        : w.arrive({ text: 'Your parcel has shipped.' })
+      if (!isOnlyOwn) w.mailbox().send({ raw, threadId })
+      w.mailbox().createDraft({ raw, threadId })
+      w.mailbox().trashThread(threadId)
+      await w.sync()
+      assert.equal((await w.record(threadId))?.category, null)
+      w.mailbox().untrashThread(threadId)
+      await w.sync()
+      const { inbox, classified, skipped, onTheirWay } = await w.tables.balance(ANN)
+      const mails = isOnlyOwn ? 0 : 1
+      assert.deepEqual([inbox, classified, skipped, onTheirWay], [mails, mails, 0, 0])
+    })
+  }
+})

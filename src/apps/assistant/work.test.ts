@@ -49,6 +49,34 @@ test('runs of agents, and what they read, go with the account', async () => {
   assert.equal(await w.tables.account(ANN), undefined)
 })
 
+test('what a mailbox has cost today, or may cost yet, counts for its user also when it is removed and connected again', async () => {
+  const store = w.worker.calls
+  const call = {
+    account: ANN,
+    payer: 'user:1',
+    threadId: 't',
+    purpose: 'draft' as const,
+    model: 'm',
+    repairs: null,
+    worst: { costMicros: 400, tokens: 40 },
+  }
+  const cap = { costMicros: 1_000, tokens: null }
+  const [ended, open] = [await store.reserve(call, cap), await store.reserve(call, cap)]
+  assert.ok('id' in ended && 'id' in open)
+  const used = { inputTokens: 20, outputTokens: 20, costMicros: 400 }
+  await store.settle(ended.id, { outcome: 'ok', code: '', sealed: null, ...used })
+  await w.worker.accounts.remove((await w.worker.accounts.find(SERVICE, ANN))!.id)
+  await startAccounts(runtime())
+  await w.connect(ANN)
+  assert.deepEqual(await store.calls({ accounts: [ANN], limit: 10 }), [])
+  const { spent, reserved } = await store.day('user:1')
+  assert.deepEqual([spent.costMicros, reserved.costMicros], [400, 400])
+  assert.ok('refused' in (await store.reserve(call, cap)))
+  // Who was in the middle of it when the mailbox went settles nothing any more, and frees nothing.
+  assert.equal(await store.settle(open.id, { outcome: 'ok', code: '', sealed: null, ...used }), false)
+  assert.ok('refused' in (await store.reserve(call, cap)))
+})
+
 test('runs of agents that ended longer ago than calls are kept go, and younger ones stay', async () => {
   const [run] = await runs()
   const round = async (): Promise<void> => {

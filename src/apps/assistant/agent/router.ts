@@ -130,6 +130,7 @@ export function describedMessage(mail: {
     text: body,
     newText: body,
     hidden: [],
+    hiddenText: '',
     attachments: [],
     headers: headers.map(([name, value]) => [name.toLowerCase(), value] as const),
     isDraft: false,

@@ -102,6 +102,33 @@ export const threadDetailSchema = threadSchema.extend({
 })
 export type ThreadDetailView = z.output<typeof threadDetailSchema>
 
+export const messageSchema = z.object({
+  id: z.string(),
+  from: z.string(),
+  to: z.array(z.string()).describe('Some of them'),
+  subject: z.string(),
+  sentAtMs: ms,
+  isAnswered: z.boolean().describe('It is what the draft answers'),
+  isOwn: z.boolean().describe('The owner of the mailbox has sent it'),
+  text: z.string().describe('What a reader sees of it, as plain text'),
+  isCut: z.boolean().describe('There is more of it'),
+  attachments: z.array(z.string()).describe('Names of some of them'),
+  hidden: z
+    .object({
+      ways: z.array(z.object({ code: z.string(), text: z.string() })),
+      excerpt: z.string().describe('How it begins; empty where it cannot be told'),
+    })
+    .nullable()
+    .describe('Text that the mail hides from its reader, and that no model was given'),
+})
+export type MessageView = z.output<typeof messageSchema>
+
+export const threadMailSchema = z.object({
+  items: z.array(messageSchema).describe('What is answered first, then the newest'),
+  older: count.describe('How many more there are'),
+})
+export type ThreadMailView = z.output<typeof threadMailSchema>
+
 export const ruleSchema = z.object({
   id: z.number().int(),
   account: z.string(),

@@ -5,10 +5,17 @@ import { accountText, idNumber, readJsonCursor, writeCursor } from '../../../app
 import { notFound } from '../../../app/problem.ts'
 import { cursorQuery, type DoneView, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { approveDraft, correctCategory, editDraft, orderDraft, orderRework, undoEvent } from '../actions.ts'
+import { threadMail } from '../thread-mail.ts'
 import { threadDetail, threadView } from '../views.ts'
 import { chosenMailboxes, noteSeen, ownMailbox } from './access.ts'
 import { type AssistServices, route } from './route.ts'
-import { categorySchema, statusSchema, threadDetailSchema, threadSchema } from './schemas.ts'
+import {
+  categorySchema,
+  statusSchema,
+  threadDetailSchema,
+  threadMailSchema,
+  threadSchema,
+} from './schemas.ts'
 
 const DRAFT_CHARS_MAX = 50_000
 const INSTRUCTION_CHARS_MAX = 5_000
@@ -68,6 +75,24 @@ export const getThread = route('GET /api/assist/accounts/{account}/threads/{thre
     const events = await tables.events(account, { thread })
     const draft = record.draftKey === null ? undefined : await tables.draft(account, record.draftKey)
     return threadDetail(record, { events, draft })
+  },
+})
+
+export const getThreadMail = route('GET /api/assist/accounts/{account}/threads/{thread}/messages', {
+  summary: 'The mail of a thread as plain text, read from Gmail now: what is answered first, then the newest',
+  access: 'member',
+  errors: [404, 409, 503],
+  params: threadParams,
+  answer: threadMailSchema,
+  handle: async ({ params, user, signal }, services) => {
+    const { thread } = params
+    const account = await ownMailbox(services, user, {
+      account: params.account,
+      what: `read the mail of thread ${thread}`,
+    })
+    const record = await services.assist.tables.record(account, thread)
+    if (!record) throw notFound(`There is no thread ${thread}.`, { code: 'thread-unknown' })
+    return threadMail(services.assist.kinds, record, signal)
   },
 })
 

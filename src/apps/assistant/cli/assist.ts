@@ -103,6 +103,7 @@ const addThreads: RegisterVerb = (assist, context) => {
     .command('show')
     .description('show one thread: why it was sorted so, its draft, and what happened')
     .argument('<thread>', 'its id, as the list has it')
+    .option('--mail', 'with the mail that is answered, read from Gmail now')
     .option(...ACCOUNT)
     .action(async (thread: string, options) =>
       (await import('./threads.ts')).showThread(context, thread, options),

@@ -38,7 +38,9 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
 function problemLines(status: AssistStatus): string[] {
   const undrafted = undraftedText(status)
   if (undrafted === '') return status.problem === null ? [] : [`  problem   ${status.problem.text}`]
-  return [`  to come   ${undrafted}`, '            Tried again each hour, and by: tidemark assist sync']
+  const isTold = status.problem?.code === 'model-unusable'
+  const next = isTold ? 'Tried at once by:' : 'Tried again each hour, and by:'
+  return [`  to come   ${undrafted}`, `            ${next} tidemark assist sync`]
 }
 
 function titleOf({ onTheirWay, held, heldDrafts }: AssistStatus): string {

@@ -1,7 +1,9 @@
 /** `tidemark assist list`, `show` and `events`: what is known of threads. */
 import type { CliContext } from '../../../app/command.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
+import type { MessageView } from '../api/schemas.ts'
 import type { Category } from '../contract.ts'
+import { threadMail } from '../thread-mail.ts'
 import { eventText, eventView, threadDetail, threadView } from '../views.ts'
 import { type AccountOption, chosenAccount, chosenThread, withAssist } from './context.ts'
 
@@ -37,7 +39,11 @@ export async function listThreads(context: CliContext, options: ListOptions): Pr
   })
 }
 
-export async function showThread(context: CliContext, thread: string, options: AccountOption): Promise<void> {
+export async function showThread(
+  context: CliContext,
+  thread: string,
+  options: AccountOption & { mail?: boolean },
+): Promise<void> {
   await withAssist(context, async (opened) => {
     const { tables } = opened.assist
     const record = await chosenThread(opened, thread, options)
@@ -45,8 +51,11 @@ export async function showThread(context: CliContext, thread: string, options: A
     const draft = record.draftKey === null ? undefined : await tables.draft(record.account, record.draftKey)
     const view = threadDetail(record, { events, draft })
     const { output } = context
+    const mail = options.mail
+      ? await threadMail(opened.assist.kinds, record, new AbortController().signal)
+      : undefined
     if (output.json) {
-      output.value(view)
+      output.value(mail ? { ...view, mail } : view)
       return
     }
     output.line(`${view.subject || '(no subject)'}`)
@@ -56,6 +65,7 @@ export async function showThread(context: CliContext, thread: string, options: A
     )
     output.line(`  status    ${view.status}${view.problem === null ? '' : `; ${view.problem}`}`)
     output.line(`  gmail     ${view.url}`)
+    for (const line of mailLines(mail?.items ?? [])) output.line(line)
     if (view.draft) {
       output.line(
         `  draft     ${view.draft.isEdited ? 'edited by you' : 'as it was written'}, reworked ${view.reworks} times`,
@@ -70,6 +80,19 @@ export async function showThread(context: CliContext, thread: string, options: A
       )
     }
   })
+}
+
+function mailLines(messages: readonly MessageView[]): string[] {
+  return messages.flatMap(({ from, sentAtMs, isAnswered, text, isCut, hidden }) => [
+    `  ${isAnswered ? 'answers ' : 'earlier '}  ${from}, ${isoTime(sentAtMs)}`,
+    ...text.split('\n').map((line) => `    ${line}`),
+    ...(isCut ? ['    … (there is more of it in Gmail)'] : []),
+    ...(hidden === null
+      ? []
+      : [
+          `  hidden    ${hidden.ways.map((way) => way.text).join(', ')}; no model was given it: ${hidden.excerpt}`,
+        ]),
+  ])
 }
 
 export async function listEvents(

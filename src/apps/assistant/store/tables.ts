@@ -194,7 +194,7 @@ export class AssistTables {
   async draftProblem(account: string): Promise<{ code: string; text: string } | null> {
     const row = await this.#get<{ code: string; problem: string | null }>(
       `SELECT problem_code AS code, problem FROM assist_threads
-       WHERE account = ? AND status = 'pending' AND problem_code IN ('model-down', 'model-budget')
+       WHERE account = ? AND status = 'pending' AND problem_code IN ('model-down', 'model-budget', 'model-unusable')
        ORDER BY updated_at DESC LIMIT 1`,
       [account],
     )

@@ -12,6 +12,8 @@ import { StyleSheet } from './style-sheet.ts'
 export type HtmlText = {
   text: string
   hidden: string[]
+  /** The beginning of what was left out as hidden. */
+  hiddenText: string
   /** What stands for images where they are not shown: separate, because most people do not see it. */
   imageTexts: string[]
   /** What was done, in steps: for tests of how it grows. */
@@ -23,7 +25,12 @@ export const TEXT_CHARS_MAX = 40_000
 const DEPTH_MAX = 400
 const IMAGE_TEXTS_MAX = 20
 const LOOKS_KEPT = 500
+/** Ways in which one text may be shown: more of them are in no honest mail. */
+const DOUBTS_MAX = 16
+/** What a font with a size of its own has at least. */
+const SIZED_PX = 10
 const IMAGE_TEXT_CHARS_MAX = 200
+export const HIDDEN_CHARS_MAX = 1_000
 /** Lines without a word, after which nobody looks further down. */
 const GAP_LINES_MAX = 50
 /** So many blanks fill a line. */
@@ -47,16 +54,26 @@ const PARAGRAPHS = new Set(
 const EMOJI =
   /^\p{Extended_Pictographic}(?:\ufe0f|\u200d|\p{Extended_Pictographic}|\p{Emoji_Modifier}){0,10}$/u
 
-type Element = {
-  names: string[]
-  hidden: HiddenBy | undefined
-  /** Scripts and titles are no attempt to hide something. */
-  isUsual: boolean
+/** What is inherited of how a text is shown. */
+type Shown = {
   fontPx: number
   colour: Colour
+  /** Of letters, over their colour. */
+  fill: Colour | undefined
   background: Colour
   /** What is left of it with all that is around it. */
   opacity: number
+}
+
+type Element = {
+  /** A further tag of the page itself, of which there is one. */
+  isMerged: boolean
+  hidden: HiddenBy | undefined
+  /** Scripts and titles are no attempt to hide something. */
+  isUsual: boolean
+  shown: Shown
+  /** As it may be shown instead, by the doubt about it (style-sheet.ts). */
+  instead: ReadonlyMap<string, Shown>
   /** Some `--name` may have a value here. */
   hasNames: boolean
   isPre: boolean
@@ -68,8 +85,7 @@ type Element = {
 export function htmlText(html: string): HtmlText {
   const input = html.slice(0, HTML_CHARS_MAX)
   const sheet = new StyleSheet()
-  if (/<style/i.test(input)) readStyles(input, sheet)
-  const page = new Page(sheet)
+  const page = new Page(sheet, /<(?:style|html|body)/i.test(input) ? readPage(input, sheet) : {})
   parse(input, {
     open: (name, attributes) => page.open(name, attributes),
     close: (name) => page.close(name),
@@ -80,6 +96,7 @@ export function htmlText(html: string): HtmlText {
   return {
     text: page.text.trim(),
     hidden: [...page.hidden],
+    hiddenText: page.hiddenText.trim(),
     imageTexts: page.imageTexts,
     work: page.work + sheet.work,
   }
@@ -96,21 +113,36 @@ function parse(html: string, events: Parameters<typeof markupParser>[1] & { hidd
   }
 }
 
-function readStyles(html: string, sheet: StyleSheet): void {
+/** Styles; and what is said of the page itself, which programs add up wherever it stands. */
+function readPage(html: string, sheet: StyleSheet): PageAttributes {
+  const page: PageAttributes = {}
   let css: string | undefined
+  let head = ''
+  let hiddenIn = 0
   parse(html, {
-    open: (name) => {
-      if (name === 'style') css = ''
+    open: (name, attributes) => {
+      if (name === 'html' || name === 'body') page[name] = { ...attributes, ...page[name] }
+      if (NOT_SHOWN.has(name) && name !== 'head' && name !== 'style') hiddenIn += 1
+      if (name !== 'style') return
+      css = ''
+      const { media = '', type = '', title } = attributes
+      // A sheet that not every program heeds is a condition as well.
+      const isSure = /^(?:text\/css)?$/i.test(type.trim()) && title === undefined && hiddenIn === 0
+      head = !isSure ? `@supports (style ${type}) ` : media.trim() === '' ? '' : `@media ${media}`
     },
     close: (name) => {
-      if (name === 'style' && css !== undefined) sheet.add(css)
+      if (NOT_SHOWN.has(name) && name !== 'head' && name !== 'style') hiddenIn -= 1
+      if (name === 'style' && css !== undefined) sheet.add(css, head.replace(/[{};]/g, ''))
       if (name === 'style') css = undefined
     },
     text: (text) => {
       if (css !== undefined) css += text
     },
   })
+  return page
 }
+
+type PageAttributes = { html?: Attributes; body?: Attributes }
 
 class Full extends Error {}
 
@@ -118,6 +150,7 @@ class Page {
   text = ''
   work = 0
   readonly hidden = new Set<string>()
+  hiddenText = ''
   readonly imageTexts: string[] = []
   readonly #sheet: StyleSheet
   readonly #stack: Element[] = []
@@ -128,15 +161,23 @@ class Page {
   #hasSpace = false
   #gapLines = 0
   #isFar = false
+  #isTagSince = false
 
-  constructor(sheet: StyleSheet) {
+  /** The page itself, which is there without any tag. */
+  readonly #root: Element
+
+  constructor(sheet: StyleSheet, page: PageAttributes) {
     this.#sheet = sheet
+    const html = this.#elementOf('html', page.html ?? {}, ROOT)
+    this.#root = this.#elementOf('body', page.body ?? {}, html)
   }
 
   open(name: string, attributes: Attributes): void {
     this.work += 1
-    const parent = this.#stack.at(-1)
-    const element = this.#elementOf(name, attributes, parent)
+    this.#isTagSince = true
+    const parent = this.#stack.at(-1) ?? this.#root
+    const isPage = name === 'html' || name === 'body'
+    const element = isPage ? { ...parent, isMerged: true } : this.#elementOf(name, attributes, parent)
     this.#stack.push(element)
     if (name === 'img' && EMOJI.test(attributes.alt ?? '')) this.#write(attributes.alt!, element)
     else if (name === 'img' || name === 'area') this.#addImageText(attributes.alt, parent)
@@ -148,10 +189,11 @@ class Page {
   }
 
   close(name: string): void {
+    this.#isTagSince = true
     const element = this.#stack.pop()
     if (!element) return
-    this.#sheet.leave(element.names)
-    if (element.isFar) this.#isFar = true
+    if (!element.isMerged) this.#sheet.leave()
+    if (element.isFar && !element.isMerged) this.#isFar = true
     if (BLOCKS.has(name)) this.#breakLine(PARAGRAPHS.has(name) ? 2 : 1, false)
     if (element.isQuote) {
       this.#quotes -= 1
@@ -160,46 +202,43 @@ class Page {
   }
 
   addText(text: string): void {
-    const element = this.#stack.at(-1)
     this.work += 1 + text.length / 100
-    if (element) this.#write(text, element)
-    else this.#write(text, ROOT)
+    this.#write(text, this.#stack.at(-1) ?? this.#root)
   }
 
-  #elementOf(name: string, attributes: Attributes, parent: Element = ROOT): Element {
-    const { looks, names, isCrowded } = this.#sheet.enter(name, attributes)
-    const own: Look[] = [...looks]
-    if (attributes.style) own.push(this.#lookOf(attributes.style))
-    let { hidden, fontPx, colour, background, opacity, isPre } = parent
+  #elementOf(name: string, attributes: Attributes, parent: Element): Element {
+    const { looks, doubtful, isCrowded } = this.#sheet.enter(name, attributes)
+    const inline = attributes.style ? [this.#lookOf(attributes.style)] : []
+    const own = [hintsOf(name, attributes), ...looks]
+    let { hidden, isPre } = parent
     const isUsual = parent.isUsual || (hidden === undefined && NOT_SHOWN.has(name))
     if (isUsual) hidden ??= 'display-none'
     hidden ??= hiddenByMarkup(name, attributes, isCrowded)
     if (name === 'details' && attributes.open === undefined) hidden ??= 'attribute'
-    const said = colourOf(attributes.color ?? attributes.text ?? '')
-    if (said && said !== 'unknown' && (name === 'font' || name === 'body')) colour = said
-    const below = colourOf(attributes.bgcolor ?? '')
-    if (below && below !== 'unknown') background = below
-    if (name === 'font' && attributes.size && Number(attributes.size) >= 1) fontPx = Math.max(fontPx, 10)
     let isFar = Number.parseInt(attributes.height ?? '0', 10) >= 1_500 && name !== 'img' && name !== 'table'
-    const hasNames = parent.hasNames || this.#sheet.hasNames || own.some((look) => look.setsNames)
-    for (const look of own) {
+    const all = [...own, ...doubtful.values(), ...inline]
+    const hasNames = parent.hasNames || this.#sheet.hasNames || all.some((look) => look.setsNames)
+    for (const look of all) {
       hidden ??= look.hidden
       if (look.isBlended) hidden ??= 'opacity'
       if (look.isByFallback && hasNames) hidden ??= 'display-none'
-      if (look.font) fontPx = 'px' in look.font ? look.font.px : fontPx * look.font.times
-      if (look.colour) colour = look.colour
-      if (look.background) background = over(look.background, background)
-      if (look.opacity !== undefined) opacity = parent.opacity * look.opacity
       isPre ||= look.isPre === true
       isFar ||= look.isFar === true
     }
-    for (const look of own) {
-      if (look.isColourForced && look.colour) colour = look.colour
-      if (look.isFontForced && look.font) fontPx = 'px' in look.font ? look.font.px : fontPx * look.font.times
+    const isSized = name === 'font' && Number(attributes.size ?? 0) >= 1
+    const shown = shownWith(parent.shown, [...own, ...inline], isSized)
+    const instead = new Map<string, Shown>()
+    for (const doubt of new Set([...parent.instead.keys(), ...doubtful.keys()])) {
+      const look = doubtful.get(doubt)
+      const around = parent.instead.get(doubt) ?? parent.shown
+      const one = shownWith(around, [...own, ...(look ? [look] : []), ...inline], isSized)
+      this.work += 1
+      if (!isSame(one, shown)) instead.set(doubt, one)
     }
+    if (instead.size > DOUBTS_MAX) hidden ??= 'display-none'
     const isQuote = name === 'blockquote' && hidden === undefined
     isPre ||= name === 'pre'
-    return { names, hidden, isUsual, fontPx, colour, background, opacity, hasNames, isPre, isQuote, isFar }
+    return { isMerged: false, hidden, isUsual, shown, instead, hasNames, isPre, isQuote, isFar }
   }
 
   /** Mail repeats its styles: reading each once halves the time of a newsletter. */
@@ -214,7 +253,7 @@ class Page {
   #write(text: string, element: Element): void {
     const hidden = this.#hiddenBy(element)
     if (hidden !== undefined) {
-      if (!element.isUsual && text.trim() !== '') this.hidden.add(hidden)
+      if (!element.isUsual && text.trim() !== '') this.#noteHidden(hidden, text)
       return
     }
     if (element.isPre) {
@@ -228,9 +267,9 @@ class Page {
   #hiddenBy(element: Element): HiddenBy | undefined {
     if (element.hidden !== undefined) return element.hidden
     if (this.#isFar) return 'far-below'
-    if (isTiny(element.fontPx)) return 'tiny-font'
-    if (element.opacity <= OPACITY_MIN) return 'opacity'
-    return canBeRead(element.colour, element.background) ? undefined : 'same-colour'
+    const how = hiddenAs(element.shown)
+    if (how !== undefined || element.instead.size === 0) return how
+    return [...element.instead.values()].map(hiddenAs).find((one) => one !== undefined)
   }
 
   #writeWords(text: string): void {
@@ -243,7 +282,7 @@ class Page {
     }
     if (this.#gapLines > GAP_LINES_MAX) {
       this.#isFar = true
-      this.hidden.add('far-below')
+      this.#noteHidden('far-below', words)
       return
     }
     this.#gapLines = 0
@@ -252,6 +291,15 @@ class Page {
     else if (this.#hasSpace || /^\s/.test(words)) this.text += ' '
     this.text += words.trim().replaceAll('\u00a0', ' ')
     this.#hasSpace = /\s$/.test(words)
+  }
+
+  #noteHidden(how: HiddenBy, text: string): void {
+    this.hidden.add(how)
+    const left = HIDDEN_CHARS_MAX - this.hiddenText.length
+    if (left <= 0) return
+    // What is escaped in the markup comes in pieces: only tags part words.
+    this.hiddenText += `${this.#isTagSince ? ' ' : ''}${text.slice(0, left).replace(/\s+/g, ' ')}`
+    this.#isTagSince = false
   }
 
   #startLine(): void {
@@ -268,25 +316,71 @@ class Page {
     if (isDrawn) this.#gapLines += 1
   }
 
-  #addImageText(alt: string | undefined, parent: Element = ROOT): void {
+  #addImageText(alt: string | undefined, parent: Element): void {
     const text = (alt ?? '').trim().slice(0, IMAGE_TEXT_CHARS_MAX)
     if (text === '' || this.imageTexts.length >= IMAGE_TEXTS_MAX || this.#hiddenBy(parent)) return
     this.imageTexts.push(text)
   }
 }
 
+const PLAIN: Shown = { fontPx: 16, colour: BLACK, fill: undefined, background: WHITE, opacity: 1 }
+
 const ROOT: Element = {
-  names: [],
+  isMerged: false,
   hidden: undefined,
   isUsual: false,
-  fontPx: 16,
-  colour: BLACK,
-  background: WHITE,
-  opacity: 1,
+  shown: PLAIN,
+  instead: new Map(),
   hasNames: false,
   isPre: false,
   isQuote: false,
   isFar: false,
+}
+
+/** What attributes say of how it is shown. */
+function hintsOf(name: string, { color, text, bgcolor }: Attributes): Look {
+  const look: Look = {}
+  const said = name === 'font' ? colourOf(color ?? '') : name === 'body' ? colourOf(text ?? '') : undefined
+  if (said && said !== 'unknown') look.colour = said
+  const below = colourOf(bgcolor ?? '')
+  if (below && below !== 'unknown') look.background = below
+  return look
+}
+
+/** How an element is shown within another, by its looks in the order in which they count. */
+function shownWith(parent: Shown, own: readonly Look[], isSized: boolean): Shown {
+  const shown = { ...parent, fontPx: isSized ? Math.max(parent.fontPx, SIZED_PX) : parent.fontPx }
+  const forced: Look[] = own.map((look) => ({
+    ...(look.isColourForced && look.colour && { colour: look.colour }),
+    ...(look.isFillForced && look.fill && { fill: look.fill }),
+    ...(look.isFontForced && look.font && { font: look.font }),
+    ...(look.isBackgroundForced && look.background && { background: look.background }),
+  }))
+  for (const { font, colour, fill, background, opacity } of [...own, ...forced]) {
+    if (font) shown.fontPx = 'px' in font ? font.px : parent.fontPx * font.times
+    if (colour) shown.colour = colour === 'inherit' ? parent.colour : colour
+    if (fill) shown.fill = fill === 'inherit' ? parent.fill : fill === 'none' ? undefined : fill
+    if (background) shown.background = over(background, parent.background)
+    if (opacity !== undefined) shown.opacity = parent.opacity * opacity
+  }
+  return shown
+}
+
+function isSame(one: Shown, other: Shown): boolean {
+  const text = (colour: Colour | undefined): string => String(colour)
+  return (
+    one.fontPx === other.fontPx &&
+    one.opacity === other.opacity &&
+    text(one.colour) === text(other.colour) &&
+    text(one.fill) === text(other.fill) &&
+    text(one.background) === text(other.background)
+  )
+}
+
+function hiddenAs({ fontPx, opacity, colour, fill, background }: Shown): HiddenBy | undefined {
+  if (isTiny(fontPx)) return 'tiny-font'
+  if (opacity <= OPACITY_MIN) return 'opacity'
+  return canBeRead(fill ?? colour, background) ? undefined : 'same-colour'
 }
 
 function hiddenByMarkup(name: string, attributes: Attributes, isCrowded: boolean): HiddenBy | undefined {

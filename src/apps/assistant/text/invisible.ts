@@ -14,6 +14,15 @@ const JOINERS = /[\u200c\u200d\ufe0e\ufe0f]+/g
 /** One soft hyphen, mark of order or zero-width space is found in honest mail. */
 const HONEST_MAX = 3
 
+/** What tags spell, for people to see. */
+export function spelledByTags(text: string): string {
+  const spelled = text.match(TAGS) ?? []
+  return spelled
+    .map((tag) => String.fromCharCode(tag.codePointAt(0)! & 0x7f))
+    .join('')
+    .replace(/[^\x20-\x7e]/g, '')
+}
+
 export type Invisible = 'tag-characters' | 'bidi-characters' | 'zero-width-characters'
 
 /** As `cleanText`, without what cannot be seen, and what kinds of it there were. */

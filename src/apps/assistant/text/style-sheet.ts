@@ -1,13 +1,13 @@
 /**
- * The rules of `<style>` blocks that bear on being seen. A selector is held to its last part with all that it asks
- * for, and before it only to the names of what must be around; what cannot be told counts as true. Rules are found by
- * one name of the element, and at most BUCKET_MAX by each: from there on the bare name is enough, so that neither many
- * rules nor many elements multiply.
+ * The rules of `<style>` blocks that bear on being seen. Selectors of elements within elements are judged exactly. What
+ * cannot be judged (siblings, places among them, brackets, conditions, rules within rules, and selectors that are too
+ * long) is in doubt: such a rule may hide, but never shows what the others hide. Rules are found by one name of the
+ * element; comparisons have a bound for a whole message, behind which nothing counts as seen, so that neither many
+ * rules nor many elements block anybody.
  */
 import type { Attributes } from '../../../search/extract/markup.ts'
 import { type Look, styleLook, unescapeCss, withoutComments } from './style.ts'
 
-const BUCKET_MAX = 16
 const CLASSES_MAX = 48
 /**
  * Of all selectors that are read. Rules within a rule repeat its selectors, so that few bytes could ask for billions;
@@ -15,84 +15,149 @@ const CLASSES_MAX = 48
  */
 const SELECTORS_MAX = 20_000
 const SELECTORS_CHARS_MAX = 1_000_000
+/** Of rules with elements. Newsletters need some ten thousands; this many take about a second. */
+export const COMPARISONS_MAX = 1_000_000
 /** More than there are rules. */
-const RANK = 1e9
+const RANK = 1e6
+/** Of each kind of name in a selector: more of them do not make it say more. */
+const SAID_MAX = 99
 /** Screens up to this width are telephones and half a window. */
 const SMALL_SCREEN_PX = 1_024
 
+/** Names as they are written: programs tell `.a` from `.A`, but for those that read mail as pages were in 1999. */
 type Compound = {
   tag: string
   id: string
   classes: string[]
   attributes: { name: string; sign: string; value: string }[]
+  /** Something of it was not understood. */
+  isOdd: boolean
 }
-/** `rank`: by how much its selector says, then by its place. */
-type Rule = { last: Compound; around: string[]; look: Look; rank: number }
+type Rule = {
+  last: Compound
+  /** Directly around it, from inside; undefined for anything. */
+  parents: readonly (string | undefined)[]
+  /** Around these, from inside. */
+  around: readonly string[]
+  look: Look
+  /** By how much its selector says, then by its place. */
+  rank: number
+  /** Those with the same words are true together; '' where it is exact. */
+  doubt: string
+  /** No name of it is in capitals. */
+  isLower: boolean
+}
+
+export type Entered = {
+  /** In the order in which they count. */
+  looks: Look[]
+  /** What may hold as well, by the doubt about it. */
+  doubtful: ReadonlyMap<string, Look>
+  isCrowded: boolean
+}
 
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
-  /** How many open elements have a name: `.class`, `#id` or a tag. */
+  /** Compounds that must be around something, by one of their names. */
+  readonly #watched = new Map<string, { compound: Compound; name: string }[]>()
+  readonly #watchedNames = new Map<string, string>()
+  /** How many open elements have a name: `.class`, `#id`, a tag or a watched compound. */
   readonly #open = new Map<string, number>()
+  readonly #path: { tag: string; names: readonly string[] }[] = []
   #count = 0
   #selectors = 0
   #selectorsChars = 0
+  #comparisons = 0
   #isFull = false
   /** Some `--name` may have a value. */
   hasNames = false
   /** Selectors read and rules compared with an element: what must grow with the input and no faster. */
   work = 0
 
-  add(css: string): void {
-    const bare = withoutComments(css).replace(/<!--|-->/g, ' ')
-    this.hasNames ||= /(?:^|[\s;{}])--|@property/i.test(unescapeCss(bare))
-    this.#addBlock(bare)
+  /** `head`: the condition under which it is heeded. */
+  add(css: string, head = ''): void {
+    const bare = protectedCss(withoutComments(css).replace(/<!--|-->/g, ' '))
+    this.hasNames ||= /(?:^|[\s;{}])--|@property/i.test(unescapeCss(css))
+    this.#addBlock(head === '' ? bare : `${head}{${bare}}`)
   }
 
-  /** Its looks in the order of the rules, and the names to `leave` with. */
-  enter(tag: string, attributes: Attributes): { looks: Look[]; names: string[]; isCrowded: boolean } {
+  /** To be left again, in turn. */
+  enter(tag: string, attributes: Attributes): Entered {
     const classes = (attributes.class ?? '').split(/\s+/, CLASSES_MAX + 1).filter((name) => name !== '')
-    const names = [tag, '*', ...classes.map((name) => `.${name.toLowerCase()}`)]
-    if (attributes.id) names.push(`#${attributes.id.trim().toLowerCase()}`)
+    const names = [tag, '*', ...classes.map((name) => `.${name}`)]
+    if (attributes.id) names.push(`#${attributes.id.trim()}`)
     const held: Rule[] = []
-    for (const name of this.#count === 0 ? [] : names) {
+    const around: string[] = []
+    const lower = names.map((name) => name.toLowerCase())
+    const isLower = lower.every((name, at) => name === names[at])
+    for (const name of this.#count === 0 ? [] : new Set(lower)) {
       for (const rule of this.#rules.get(name) ?? []) {
-        this.work += 1
-        if (this.#holds(rule, tag, attributes, names)) held.push(rule)
+        if (!this.#compare()) break
+        if (this.#holds(rule, rule.last, { tag, attributes, names })) held.push(rule)
+        else if (
+          !(isLower && rule.isLower) &&
+          this.#holds(rule, lowered(rule.last), { tag, attributes, names: lower })
+        ) {
+          held.push({ ...rule, doubt: rule.doubt || `case ${rule.rank}` })
+        }
+      }
+      for (const { compound, name: watched } of this.#watched.get(name) ?? []) {
+        if (this.#compare() && isOf(compound, { tag, attributes, names })) around.push(watched)
       }
     }
+    names.push(...around)
+    this.#path.push({ tag, names })
     for (const name of names) this.#open.set(name, (this.#open.get(name) ?? 0) + 1)
-    const looks = held.sort((one, other) => one.rank - other.rank).map(({ look }) => look)
-    return { looks, names, isCrowded: classes.length > CLASSES_MAX }
+    const isCrowded = classes.length > CLASSES_MAX || this.#comparisons > COMPARISONS_MAX
+    return { ...looksOf(held), isCrowded }
   }
 
-  leave(names: readonly string[]): void {
-    for (const name of names) {
+  leave(): void {
+    for (const name of this.#path.pop()?.names ?? []) {
       const left = (this.#open.get(name) ?? 1) - 1
       if (left === 0) this.#open.delete(name)
       else this.#open.set(name, left)
     }
   }
 
-  #holds(rule: Rule, tag: string, attributes: Attributes, names: readonly string[]): boolean {
-    const { last, around } = rule
-    if (last.tag !== '*' && last.tag !== tag) return false
-    if (last.id !== '' && !names.includes(last.id)) return false
-    if (!last.classes.every((name) => names.includes(name))) return false
-    if (!last.attributes.every((wanted) => fits(wanted, attributes))) return false
-    return around.every((name) => ALWAYS_AROUND.has(name) || this.#open.has(name))
+  #compare(): boolean {
+    this.work += 1
+    this.#comparisons += 1
+    return this.#comparisons <= COMPARISONS_MAX
   }
 
-  /**
-   * Rules within rules and conditions stand as if they were outside, unless most people do not meet them: what they ask
-   * for around them is not looked at.
-   */
+  #holds({ parents, around }: Rule, last: Compound, element: Named): boolean {
+    if (!isOf(last, element)) return false
+    if (!around.every((name) => this.#open.has(name))) return false
+    if (parents.length === 0 && around.length < 2) return true
+    let at = this.#path.length
+    const parent = (): { tag: string; names: readonly string[] } | undefined => {
+      this.#comparisons += 1
+      at -= 1
+      // Programs put it into tables that have none.
+      while (at > 0 && this.#path[at]!.tag === 'tbody') at -= 1
+      return this.#path[at]
+    }
+    for (const name of parents) {
+      const one = parent()
+      if (!one || (name !== undefined && !one.names.includes(name))) return false
+    }
+    for (const name of around) {
+      let one = parent()
+      while (one && !one.names.includes(name)) one = parent()
+      if (!one) return false
+    }
+    return true
+  }
+
+  /** Rules within rules and conditions stand as if they were outside, unless most people do not meet them: in doubt. */
   #addBlock(css: string): void {
     /** A condition has the head of the rule around it, whose declarations it holds. */
-    const open: { head: string; style: string }[] = []
+    const open: { head: string; style: string; doubt: string }[] = []
     const end = (piece: string): void => {
       const one = open.pop()
       if (one && one.head !== '' && !one.head.startsWith('@')) {
-        this.#addRules(one.head, `${one.style}${piece}`)
+        this.#addRules(one.head, `${one.style}${piece}`, one.doubt)
       }
     }
     let from = 0
@@ -107,20 +172,26 @@ export class StyleSheet {
       const outer = open.at(-1)
       if (outer) outer.style += piece.slice(0, declared)
       const head = piece.slice(declared).trim()
-      if (GROUP.test(head) && isRare(head)) from = blockEnd(css, at)
-      else
-        open.push({
-          head: (GROUP.test(head) ? '' : head.replaceAll('&', '')) || (outer?.head ?? ''),
-          style: '',
-        })
+      const isGroup = GROUP.test(head)
+      if (isGroup && isRare(head)) {
+        from = blockEnd(css, at)
+        continue
+      }
+      const doubts = [outer?.doubt ?? '']
+      if (isGroup ? !isUsual(head) : (outer?.head ?? '') !== '') doubts.push(isGroup ? head : outer!.head)
+      open.push({
+        head: (isGroup ? '' : head.replaceAll('&', '')) || (outer?.head ?? ''),
+        style: '',
+        doubt: doubts.join(' ').trim().slice(0, DOUBT_CHARS_MAX),
+      })
     }
     for (let rest = css.slice(from); open.length > 0; rest = '') end(rest)
   }
 
-  #addRules(selectors: string, style: string): void {
+  #addRules(selectors: string, style: string, doubt: string): void {
     this.work += 1
     if (this.#isFull) return
-    const look = styleLook(style)
+    const look = styleLook(plainCss(style))
     if (Object.keys(look).length === 0) return
     this.#selectorsChars += selectors.length
     if (this.#selectorsChars > SELECTORS_CHARS_MAX) {
@@ -135,7 +206,7 @@ export class StyleSheet {
         return
       }
       this.work += 1
-      const rule = ruleOf(selector, look)
+      const rule = this.#ruleOf(selector, look, doubt)
       if (rule) this.#addRule(rule)
     }
   }
@@ -143,39 +214,155 @@ export class StyleSheet {
   /** What further rules do is not known, and any of them could hide anything: nothing counts as seen. */
   #fill(): void {
     this.#isFull = true
-    this.#addRule({ last: compoundOf('*'), around: [], look: { hidden: 'display-none' }, rank: 0 })
+    const look: Look = { hidden: 'display-none' }
+    this.#addRule({ last: compoundOf('*'), parents: [], around: [], look, rank: 0, doubt: '' })
   }
 
-  #addRule(rule: Rule): void {
+  #addRule(given: Omit<Rule, 'isLower'>): void {
     this.#count += 1
-    rule.rank += this.#count
-    const { last } = rule
-    const key = last.id || last.classes[0] || last.tag
+    const { id, classes } = given.last
+    const isLower = [id, ...classes].every((name) => name === name.toLowerCase())
+    const rule: Rule = { ...given, isLower, rank: given.rank + this.#count }
+    const key = keyOf(rule.last)
     const bucket = this.#rules.get(key)
-    if (!bucket) this.#rules.set(key, [rule])
-    else if (bucket.length < BUCKET_MAX) bucket.push(rule)
-    else this.#merge(bucket, key, rule.look)
+    if (bucket) bucket.push(rule)
+    else this.#rules.set(key, [rule])
   }
 
-  /** More rules than are compared: the last of them holds for whatever has the name. */
-  #merge(bucket: Rule[], key: string, look: Look): void {
-    const last = bucket[BUCKET_MAX - 1]!
-    bucket[BUCKET_MAX - 1] = {
-      last: { tag: '*', id: key.startsWith('#') ? key : '', classes: [], attributes: [] },
-      around: [],
-      rank: last.rank + 0.5,
-      look: {
-        ...last.look,
-        ...look,
-        ...((look.hidden ?? last.look.hidden) && { hidden: (look.hidden ?? last.look.hidden)! }),
-      },
+  /** The name by which a compound around something is known; undefined for anything. */
+  #nameOf(text: string): string | undefined {
+    const compound = compoundOf(text)
+    const { tag, id, classes, attributes } = compound
+    const names = [...(tag === '*' ? [] : [tag]), ...(id === '' ? [] : [id]), ...classes]
+    if (names.length + attributes.length === 0) return undefined
+    if (names.length === 1 && attributes.length === 0) return names[0]
+    const known = this.#watchedNames.get(text)
+    if (known !== undefined) return known
+    const name = `&${this.#watchedNames.size}`
+    this.#watchedNames.set(text, name)
+    const key = keyOf(compound)
+    const bucket = this.#watched.get(key)
+    if (bucket) bucket.push({ compound, name })
+    else this.#watched.set(key, [{ compound, name }])
+    return name
+  }
+
+  #ruleOf(selector: string, look: Look, outerDoubt: string): Omit<Rule, 'isLower'> | undefined {
+    const bare = withoutBrackets(selector)
+    const isLong = bare.text.length > SELECTOR_CHARS_MAX
+    const text = (isLong ? bare.text.slice(-SELECTOR_CHARS_MAX) : bare.text)
+      .replace(/:root\b/gi, 'html')
+      .replace(/:(?:any-)?link\b/gi, '')
+      .replace(/[\w*-]{0,40}\|(?=[\w*.#[])/g, '')
+      .trim()
+    if (text === '' || DYNAMIC.test(text)) return undefined
+    let doubt = outerDoubt
+    const inDoubt = (): void => {
+      if (doubt === outerDoubt) doubt = `${outerDoubt} ${text}`.slice(0, DOUBT_CHARS_MAX)
     }
+    if (bare.hasBrackets || text.includes(':') || selector.includes('|')) inDoubt()
+    if (isLong) {
+      inDoubt()
+      return { last: compoundOf(lastOf(text)), parents: [], around: [], look, rank: 0, doubt }
+    }
+    const parts = partsOf(text)
+    const last = compoundOf(parts.pop() ?? '*')
+    if (last.isOdd) inDoubt()
+    let said = saidBy(last)
+    const parents: (string | undefined)[] = []
+    const around: string[] = []
+    let [sign, before, isGmail] = ['', keyOf(last), false]
+    for (const [at, part] of parts.reverse().entries()) {
+      if (/^[>+~]$/.test(part)) {
+        sign = part
+        continue
+      }
+      const compound = compoundOf(part)
+      said = said.map((n, kind) => n + saidBy(compound)[kind]!)
+      const key = keyOf(compound)
+      if (compound.isOdd || key === 'tbody' || (before === 'tr' && sign === '>')) inDoubt()
+      if (sign === '+' || sign === '~') {
+        inDoubt()
+        // `u + .body .k` is how newsletters mean Gmail alone, where they mix colours against its dark mode.
+        if (part.toLowerCase() === 'u' && at > 1) isGmail = true
+      } else if (key !== 'tbody') {
+        const name = this.#nameOf(part)
+        if (sign === '>' && around.length === 0) parents.push(name)
+        else {
+          if (sign === '>') inDoubt()
+          if (name !== undefined) around.push(name)
+        }
+      }
+      before = key
+      sign = ''
+    }
+    const { isBlended: _, ...unblended } = look
+    const [ids, classes, tags] = said.map((n) => Math.min(SAID_MAX, n)) as [number, number, number]
+    const rank = ((ids * (SAID_MAX + 1) + classes) * (SAID_MAX + 1) + tags) * RANK
+    return { last, parents, around, look: isGmail ? unblended : look, rank, doubt }
   }
 }
 
-/** Programs put them around mail that has none. */
-const ALWAYS_AROUND = new Set(['html', 'body'])
+function looksOf(held: Rule[]): Pick<Entered, 'looks' | 'doubtful'> {
+  const looks: Look[] = []
+  const doubtful = new Map<string, Look>()
+  for (const { look, doubt } of held.sort((one, other) => one.rank - other.rank)) {
+    if (doubt === '') looks.push(look)
+    else doubtful.set(doubt, { ...doubtful.get(doubt), ...look })
+  }
+  return { looks, doubtful }
+}
+
+type Named = { tag: string; attributes: Attributes; names: readonly string[] }
+
+function isOf(
+  { tag: wanted, id, classes, attributes: wishes }: Compound,
+  { tag, attributes, names }: Named,
+): boolean {
+  if (wanted !== '*' && wanted !== tag) return false
+  if (id !== '' && !names.includes(id)) return false
+  return (
+    classes.every((name) => names.includes(name)) && wishes.every((attribute) => fits(attribute, attributes))
+  )
+}
+
+function keyOf({ id, classes, tag }: Compound): string {
+  return (id || classes[0] || tag).toLowerCase()
+}
+
+function lowered(compound: Compound): Compound {
+  const classes = compound.classes.map((name) => name.toLowerCase())
+  return { ...compound, id: compound.id.toLowerCase(), classes }
+}
+
+/** How many ids, classes and tags. */
+function saidBy({ id, classes, attributes, tag }: Compound): number[] {
+  return [id === '' ? 0 : 1, classes.length + attributes.length, tag === '*' ? 0 : 1]
+}
+
+/**
+ * Signs that are escaped, or stand in strings, part nothing: they are put out of the way until names and values are
+ * compared.
+ */
+const AWAY = 0xf0000
+
+function protectedCss(css: string): string {
+  const away = (code: number): string => (code > 0 && code <= 0xffff ? String.fromCodePoint(AWAY + code) : '')
+  return css
+    .replace(/\\(?:([0-9a-f]{1,6})\s?|([^\n]))/gi, (_, hex?: string, char?: string) =>
+      away(hex === undefined ? char!.charCodeAt(0) : Number.parseInt(hex, 16)),
+    )
+    .replace(/"[^"\n]*"|'[^'\n]*'/g, (quoted) =>
+      quoted.replace(/[{};,:()[\]<>+~\s.#]/g, (char) => away(char.charCodeAt(0))),
+    )
+}
+
+function plainCss(text: string): string {
+  return text.replace(/[\u{f0001}-\u{fffff}]/gu, (char) => String.fromCharCode(char.codePointAt(0)! - AWAY))
+}
+
 const GROUP = /^@(?:media|supports|layer|container|document|scope|starting-style)/i
+const DOUBT_CHARS_MAX = 1_000
 
 function nextBrace(css: string, from: number): number {
   for (let at = from; at < css.length; at++) {
@@ -200,14 +387,32 @@ function* selectorsOf(list: string): Generator<string> {
   yield list.slice(from)
 }
 
-/** What stands in brackets cannot be told, and counts as true. */
-function withoutBrackets(selector: string): string {
-  let text = selector
-  for (let before = ''; before !== text; ) {
-    before = text
-    text = text.replace(/\([^()]*\)/g, '')
+/** What stands in brackets cannot be told. */
+function withoutBrackets(selector: string): { text: string; hasBrackets: boolean } {
+  if (!selector.includes('(')) return { text: selector, hasBrackets: false }
+  let [text, depth, from] = ['', 0, 0]
+  for (let at = 0; at < selector.length; at++) {
+    const char = selector[at]
+    if (char === '(') {
+      if (depth === 0) text += selector.slice(from, at)
+      depth += 1
+    } else if (char === ')' && depth > 0) {
+      depth -= 1
+      from = at + 1
+    }
   }
-  return text
+  return { text: depth === 0 ? text + selector.slice(from) : text, hasBrackets: true }
+}
+
+/** What everybody meets who reads on a large screen. */
+function isUsual(head: string): boolean {
+  const rest = head.replace(/^@media\s*(?:(?:only\s+)?(?:screen|all)\b)?/i, '')
+  if (rest === head) return false
+  const left = rest.replace(
+    /(?:\s*and)?\s*\(\s*min-(?:device-)?width\s*:\s*(\d{1,6})px\s*\)/gi,
+    (all, px: string) => (Number(px) <= SMALL_SCREEN_PX ? '' : all),
+  )
+  return left.trim() === ''
 }
 
 /** Paper, a dark screen, a small one: what only they hide is seen elsewhere. */
@@ -231,64 +436,52 @@ function blockEnd(css: string, open: number): number {
 }
 
 const DYNAMIC =
-  /::?(?:hover|focus|active|visited|link|target|before|after|first-line|first-letter|placeholder|selection|marker|checked|disabled)/i
+  /::?(?:hover|focus|active|visited|target|before|after|first-line|first-letter|placeholder|selection|marker|checked|disabled)/i
 const SELECTOR_CHARS_MAX = 300
 
-function ruleOf(selector: string, look: Look): Rule | undefined {
-  if (selector.trim().length > SELECTOR_CHARS_MAX) {
-    return { last: compoundOf('*'), around: [], look, rank: 0 }
-  }
-  const text = withoutBrackets(selector).trim()
-  if (text === '' || DYNAMIC.test(text)) return undefined
-  const parts = text
+function partsOf(text: string): string[] {
+  return text
     .replace(/\[[^\]]*\]/g, (inside) =>
-      inside.replace(/[\s>+~]+/g, (run) => (run.trim() === '' ? '\u0001' : run.replace(/[\s>+]/g, ''))),
+      inside.replace(/[\s>+~]+/g, (run) => (run.trim() === '' ? '\ue000' : run.replace(/[\s>+]/g, ''))),
     )
     .split(/\s*([>+~])\s*(?![^[]*\])|\s+/)
     .filter((part) => part !== undefined && part !== '')
-  const last = compoundOf(parts.pop() ?? '*')
-  const around: string[] = []
-  let [isSibling, isGmail] = [false, false]
-  for (const [at, part] of parts.reverse().entries()) {
-    if (part === '+' || part === '~') isSibling = true
-    else if (part !== '>') {
-      const compound = compoundOf(part)
-      const name = compound.id || compound.classes[0] || compound.tag
-      if (!isSibling && name !== '*') around.push(name)
-      // `u + .body .k` is how newsletters mean Gmail alone, where they mix colours against its dark mode.
-      if (isSibling && part.toLowerCase() === 'u' && at > 1) isGmail = true
-      isSibling = false
-    }
-  }
-  const isClass = last.classes.length + last.attributes.length > 0
-  const { isBlended: _, ...unblended } = look
-  const shown = isGmail ? unblended : look
-  return { last, around, look: shown, rank: last.id !== '' ? 2 * RANK : isClass ? RANK : 0 }
 }
 
+/** Of a selector that is too long to be read: its last part, or anything where that is too long as well. */
+function lastOf(text: string): string {
+  const last = partsOf(text)
+  return last.length < 2 ? '*' : last.at(-1)!
+}
+
+const ATTRIBUTE =
+  /^\[\ue000?([\w-]+)\ue000?(?:([~^$*|]?=)\ue000?(?:"([^"]*)"|'([^']*)'|([^"'\]\ue000]*))\ue000?)?\]$/
+
 function compoundOf(text: string): Compound {
-  const compound: Compound = { tag: '*', id: '', classes: [], attributes: [] }
+  const compound: Compound = { tag: '*', id: '', classes: [], attributes: [], isOdd: false }
   const bare = text.replace(/::?[\w-]+/g, '')
-  for (const [piece] of bare.matchAll(/\[[^\]]*\]|[.#]?[^.#[\]]+/g)) {
-    if (piece.startsWith('.')) compound.classes.push(piece.toLowerCase())
-    else if (piece.startsWith('#')) compound.id = piece.toLowerCase()
+  for (const [piece] of bare.matchAll(/\[[^\]]*\]?|[.#]?[^.#[\]]+/g)) {
+    if (piece.startsWith('.')) compound.classes.push(plainCss(piece))
+    else if (piece.startsWith('#')) compound.id = plainCss(piece)
     else if (piece.startsWith('[')) {
-      const [, name, sign, value] = /^\[([\w-]+)([~^$*|]?=)?["']?([^"'\]]*)/.exec(piece) ?? []
-      if (name) {
+      const [, name, sign = '', ...values] = ATTRIBUTE.exec(piece) ?? []
+      const value = values.find((one) => one !== undefined) ?? ''
+      if (name === undefined) compound.isOdd = true
+      else {
         compound.attributes.push({
           name: name.toLowerCase(),
-          sign: sign ?? '',
-          value: (value ?? '').replaceAll('\u0001', ' '),
+          sign,
+          value: plainCss(value.replaceAll('\ue000', ' ')),
         })
       }
-    } else compound.tag = piece.trim().toLowerCase()
+    } else compound.tag = plainCss(piece.trim()).toLowerCase()
   }
   return compound
 }
 
 function fits(wanted: Compound['attributes'][number], attributes: Attributes): boolean {
   const value = attributes[wanted.name]
-  if (value === undefined) return false
+  if (value === undefined || (/^[~^$*]=/.test(wanted.sign) && wanted.value === '')) return false
   switch (wanted.sign) {
     case '':
       return true
@@ -300,6 +493,8 @@ function fits(wanted: Compound['attributes'][number], attributes: Attributes): b
       return value.startsWith(wanted.value)
     case '$=':
       return value.endsWith(wanted.value)
+    case '|=':
+      return value === wanted.value || value.startsWith(`${wanted.value}-`)
     default:
       return value.includes(wanted.value)
   }

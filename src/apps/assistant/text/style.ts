@@ -2,7 +2,7 @@
  * What declarations of style do to being seen. Where a value cannot be told, the text counts as hidden: a reader who
  * misses a line of decoration loses less than one whose assistant reads what they do not see.
  */
-import { type Colour, colourOf } from './colours.ts'
+import { BLACK, type Colour, colourOf } from './colours.ts'
 
 /** Why a text is not seen: codes for programs, said to people by whoever shows them. */
 export type HiddenBy =
@@ -21,13 +21,17 @@ export type Look = {
   hidden?: HiddenBy
   /** Relative to that of the parent, or of its own. */
   font?: { px: number } | { times: number }
-  colour?: Colour
+  colour?: Colour | 'inherit'
+  /** What letters are filled with, over any colour; `none` for nothing of its own. */
+  fill?: Colour | 'inherit' | 'none'
   background?: Colour
   /** Of all that is inside, from 0 to 1. */
   opacity?: number
   /** Nothing that is nearer to the element, but not important, changes it. */
   isColourForced?: boolean
   isFontForced?: boolean
+  isFillForced?: boolean
+  isBackgroundForced?: boolean
   /** Its text is shown with its line ends. */
   isPre?: boolean
   /** Its colours are mixed with those below it, which hides most text. */
@@ -87,7 +91,11 @@ export function styleLook(style: string): Look {
   const hidden = [...before, look].find((one) => one.hidden !== undefined)?.hidden
   if (hidden) look.hidden = hidden
   if ([...values.keys()].some((name) => name.startsWith('--'))) look.setsNames = true
-  if (important.has('color') || important.has('-webkit-text-fill-color')) look.isColourForced = true
+  if (important.has('color')) look.isColourForced = true
+  if (important.has('-webkit-text-fill-color')) look.isFillForced = true
+  if (['background', 'background-color', 'background-image'].some((name) => important.has(name))) {
+    look.isBackgroundForced = true
+  }
   if (important.has('font-size') || important.has('font')) look.isFontForced = true
   return look
 }
@@ -147,9 +155,13 @@ function lookOf(said: Map<string, string>): Look {
   const font = fontOf(style)
   if (font === 'unknown') look.hidden ??= 'tiny-font'
   else if (font) look.font = font
-  const colour = colourOf(style.get('-webkit-text-fill-color') ?? style.get('color') ?? '')
+  const colour = textColourOf(style.get('color') ?? '')
   if (colour === 'unknown') look.hidden ??= 'same-colour'
   else if (colour) look.colour = colour
+  const filled = style.get('-webkit-text-fill-color') ?? ''
+  const fill = /^(?:currentcolor|initial)$/.test(filled) ? 'none' : textColourOf(filled)
+  if (fill === 'unknown') look.hidden ??= 'same-colour'
+  else if (fill) look.fill = fill
   const background = backgroundOf(style)
   if (background) look.background = background
   const opacity = shareOf(style.get('opacity') ?? '')
@@ -161,6 +173,11 @@ function lookOf(said: Map<string, string>): Look {
   const far = gaps.some((name) => Math.max(...lengthsOf(style.get(name) ?? '')) >= FAR_PX)
   if (far || Math.max(...lengthsOf(style.get('padding-bottom') ?? '')) >= FAR_PX) look.isFar = true
   return look
+}
+
+function textColourOf(value: string): Colour | 'inherit' | 'unknown' | undefined {
+  if (/^(?:inherit|unset|revert(?:-layer)?|currentcolor)$/.test(value)) return 'inherit'
+  return value === 'initial' ? BLACK : colourOf(value)
 }
 
 function hiddenBy(style: Map<string, string>): HiddenBy | undefined {
@@ -275,6 +292,8 @@ function fontOf(style: Map<string, string>): Look['font'] | 'unknown' | undefine
     style.get('font-size') ?? /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%|ex|ch|vw|vh))/.exec(shorthand)?.[1]
   if (value === undefined) return undefined
   if (/calc|min\(|max\(|clamp|var\(/.test(value)) return 'unknown'
+  if (/^(?:inherit|unset|revert)/.test(value)) return { times: 1 }
+  if (value === 'initial') return { px: DEFAULT_PX }
   if (value in FONT_WORDS) return { px: FONT_WORDS[value]! }
   if (value === 'smaller') return { times: 0.83 }
   if (value === 'larger') return { times: 1.2 }

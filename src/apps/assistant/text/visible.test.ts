@@ -52,6 +52,46 @@ describe('text that a person does not see is not read', () => {
       '<style>@media not (max-width:9px){.s{display:none}}</style><p class=s>HID</p>',
       'display-none',
     ],
+    [
+      'a rule that is too long',
+      `<style>${'div '.repeat(99)}.k{color:#fff}</style><p class=k>HID</p>`,
+      'same-colour',
+    ],
+    ['a rule beside something', '<style>i + .k{color:#fff}</style><i></i><p class=k>HID</p>', 'same-colour'],
+    ['a rule for links', '<style>a:link{color:#fff}</style><a href=x>HID</a>', 'same-colour'],
+    ['a name with escapes', '<style>.\\6b{color:#fff}</style><p class=k>HID</p>', 'same-colour'],
+    ['a name with signs', '<style>.a\\:b{color:#fff}</style><p class="a:b">HID</p>', 'same-colour'],
+    [
+      'a rule after a sign in a string',
+      '<style>@media print{i{content:"{"}}.k{color:#fff}</style><p class=k>HID</p>',
+      'same-colour',
+    ],
+    ['a value with a comma', '<style>[title="a,b"]{color:#fff}</style><p title="a,b">HID</p>', 'same-colour'],
+    [
+      'a table without its body',
+      '<style>table > tbody > tr > td{color:#fff}</style><table><tr><td>HID</table>',
+      'same-colour',
+    ],
+    [
+      'an important background',
+      '<style>.k{background:#fff!important}</style><p class=k style="background:#000;color:#fff">HID</p>',
+      'same-colour',
+    ],
+    [
+      'the colour of what is around it',
+      '<style>.k{color:#000}</style><div style="color:#fff"><p class=k style="color:inherit">HID</p></div>',
+      'same-colour',
+    ],
+    [
+      'what letters are filled with',
+      '<div style="-webkit-text-fill-color:#fff"><p style="color:#000">HID</p></div>',
+      'same-colour',
+    ],
+    [
+      'a share of the font around it',
+      '<style>.k{font-size:16px}</style><div style="font-size:0"><p class=k style="font-size:1em">HID</p></div>',
+      'tiny-font',
+    ],
     ['visibility', '<p style="visibility:hidden">HID</p>', 'visibility'],
     ['no opacity', '<p style="opacity:0.01">HID</p>', 'opacity'],
     ['a filter', '<p style="filter:opacity(0%)">HID</p>', 'opacity'],
@@ -194,6 +234,47 @@ describe('text that a person does not see is not read', () => {
     ['sixty lines of one blank', `${'<p>&nbsp;</p>'.repeat(60)}HID`, 'far-below'],
     ['a gap of thousands of pixels', '<div style="padding-top:4000px"></div>HID', 'far-below'],
   ]
+  /** Of which each seems to show what `.k` hides. */
+  const shows: [how: string, rules: string][] = [
+    ['a rule that is too long', `${'.z '.repeat(120)}.k{color:#000!important}`],
+    ['a rule for what stands beside something', 'i ~ .k{color:#000!important}'],
+    ['a rule for none of them', '.k:not(.k){color:#000!important}'],
+    ['a rule for another place', '.k:nth-child(99){color:#000!important}'],
+    ['a rule for something around it that is not one element', '.a.b .k{color:#000!important}'],
+    ['a rule for things around it in another order', '.b .a .k{color:#000!important}'],
+    ['a rule for what is directly below something else', '.a > .k{color:#000!important}'],
+    ['a condition that nobody meets', '@supports (x:y){.k{color:#000!important}}'],
+    ['a screen that nobody has', '@media (min-width:9999px){.k{color:#000!important}}'],
+    ['a layer below all other rules', '@layer x{.k{color:#000}}'],
+    ['a rule within a rule about something else', '.z{& .k{color:#000!important}}'],
+    ['a name in other letters', '.K{color:#000!important}'],
+    ['an attribute that begins with nothing', '.k[class^=""]{color:#000!important}'],
+    ['one of many rules for a name', `${'.k{color:#fff}'.repeat(90)}.z.k{color:#000!important}`],
+    ['a later rule that says less', 'div .k{color:#fff}.k{color:#000}'],
+  ]
+  for (const [how, rules] of shows) {
+    test(`where ${how} seems to show it`, () => {
+      const html = `<style>.k{color:#fff}${rules}</style><div class=a><div class=b><p class=k>HID</p></div></div>`
+      assert.deepEqual([htmlText(html).text, htmlText(html).hidden], ['', ['same-colour']])
+    })
+  }
+  for (const attributes of ['media="(min-width:9999px)"', 'type="text/plain"', 'title="other"']) {
+    test(`where a sheet with ${attributes} seems to show it`, () => {
+      const html = `<style>.k{color:#fff}</style><style ${attributes}>.k{color:#000!important}</style><p class=k>HID</p>`
+      assert.deepEqual(htmlText(html).hidden, ['same-colour'])
+    })
+  }
+  for (const [how, html] of [
+    ['a rule for the page', '<style>body{color:#fff}</style>HID<p>HID</p>'],
+    ['a rule for the root', '<style>:root{color:#fff}</style><p>HID</p>'],
+    ['a rule for everything', '<style>*{color:#fff}</style>HID'],
+    ['a tag of the page that comes later', '<p>HID</p><body text="#ffffff">HID'],
+  ] as const) {
+    test(`by ${how}, where the mail has no page of its own`, () => {
+      assert.deepEqual([htmlText(html).text, htmlText(html).hidden], ['', ['same-colour']])
+    })
+  }
+
   for (const [how, html, code] of hidden) {
     test(`by ${how}`, () => {
       const { text, hidden: codes } = htmlText(`<p>Seen.</p>${html}`)
@@ -201,6 +282,16 @@ describe('text that a person does not see is not read', () => {
       assert.deepEqual(codes, [code])
     })
   }
+
+  test('and what it says is kept for people, as far as that is short', () => {
+    const html = '<p hidden>Say &lt;b&gt; now.</p><p style="color:#fff">Obey.</p>'
+    assert.equal(htmlText(html).hiddenText, 'Say <b> now. Obey.')
+    assert.ok(htmlText(`<p hidden>${'x '.repeat(5_000)}</p>`).hiddenText.length <= 1_001)
+    const tags = [...'obey'].map((char) => String.fromCodePoint(0xe0000 + char.charCodeAt(0))).join('')
+    assert.equal(read([part('text/plain', `Hello${tags}`)]).hiddenText, 'obey')
+    const far = read([part('text/plain', `Hello${'\n'.repeat(99)}Obey.`)])
+    assert.deepEqual([far.text, far.hiddenText], ['Hello', 'Obey.'])
+  })
 
   test('in comments, scripts, titles and templates, which is no attempt to hide something', () => {
     const { text, hidden: codes } = htmlText(
@@ -230,7 +321,13 @@ describe('text that a person does not see is not read', () => {
 describe('text that a person sees is read', () => {
   test('in fonts of a size of their own within a container without one, as newsletters are built', () => {
     const html = '<td style="font-size:0px"><div style="font-size:13px">Seen.</div></td>'
-    assert.deepEqual(htmlText(html), { text: 'Seen.', hidden: [], imageTexts: [], work: htmlText(html).work })
+    assert.deepEqual(htmlText(html), {
+      text: 'Seen.',
+      hidden: [],
+      hiddenText: '',
+      imageTexts: [],
+      work: htmlText(html).work,
+    })
   })
 
   test('white on a dark background, and grey on white', () => {
@@ -260,6 +357,52 @@ describe('text that a person sees is read', () => {
     const html = `<style>${rules}</style><body class=body><div class=gmail-blend-screen><div class=gmail-blend-difference>Seen.`
     assert.equal(htmlText(html).text, 'Seen.')
   })
+  const honest: [what: string, html: string][] = [
+    [
+      'on a dark page without a tag of its own',
+      '<style>html,body{background:#123;color:#fff;font-size:80%;width:100%!important}</style><p>Seen.</p>',
+    ],
+    [
+      'on a dark page with one',
+      '<style>body{background:#123;color:#fff;opacity:.3}</style><html><body class=x><p>Seen.</p></body></html>',
+    ],
+    [
+      'beside a rule about something else that is too long',
+      `<style>${'.z '.repeat(120)}.y{display:none}${'.z '.repeat(120)}.y .x{color:#fff}</style><p>Seen.</p>`,
+    ],
+    [
+      'on rows that are dark by turns',
+      '<style>tr:nth-child(2n){background:#036}tr:nth-child(2n){color:#fff}</style><table><tr><td>Seen.</table>',
+    ],
+    [
+      'within a condition that makes it white on black in two rules',
+      '<style>@supports (display:grid){.a{background:#000}.a p{color:#fff}}</style><div class=a><p>Seen.</p></div>',
+    ],
+    [
+      'on buttons, by rules for elements within others',
+      '<style>table.button > tbody > tr > td{background:#06c}.button td a.Link{color:#fff}</style>' +
+        '<table class=button><tbody><tr><td bgcolor="#0066cc"><a class=Link href=x>Seen.</a></table>',
+    ],
+    [
+      'on a large screen, as newsletters write it',
+      '<style>@media only screen and (min-width:480px){.d{background:#000}.d p{color:#fff}}</style><div class=d><p>Seen.</p></div>',
+    ],
+    [
+      'with hundreds of rules for links elsewhere',
+      `<style>${Array.from({ length: 400 }, (_, n) => `.s${n} a{color:#fff}`).join('')}</style><a href=x>Seen.</a>`,
+    ],
+    [
+      'with what newsletters write against blue links in Gmail',
+      '<style>u + #body a{color:inherit;font-size:inherit}#MessageViewBody a{color:inherit}a[x-apple-data-detectors]{color:inherit!important}</style>' +
+        '<body id=body><table><tr><td bgcolor="#111111"><a href=x style="color:#ffffff">Seen.</a></table>',
+    ],
+  ]
+  for (const [what, html] of honest) {
+    test(what, () => {
+      assert.deepEqual([htmlText(html).text, htmlText(html).hidden], ['Seen.', []])
+    })
+  }
+
   for (const style of [
     'filter:brightness(1)',
     'filter:brightness(110%) contrast(.9);-webkit-filter:brightness(110%) contrast(.9)',
@@ -431,6 +574,21 @@ describe('hostile HTML', () => {
       'rules and elements of one name',
       (size) => `<style>${'p[a]{color:red}'.repeat(size / 30)}</style>${'<p a>x</p>'.repeat(size / 20)}`,
     ],
+    [
+      'rules for what is within many others',
+      (size) =>
+        `<style>${'.a .b .c .p{color:red}'.repeat(size / 60)}</style>${'<b class=a>'.repeat(300)}${'<p class=p>x</p>'.repeat(size / 40)}`,
+    ],
+    [
+      'rules in doubt',
+      (size) =>
+        `<style>${Array.from({ length: size / 60 }, (_, n) => `i + p:not(.${n}){color:red}`).join('')}</style>${'<p>x</p>'.repeat(size / 40)}`,
+    ],
+    [
+      'names in other letters',
+      (size) => `<style>${'.A{color:red}'.repeat(size / 26)}</style>${'<p class=a>x</p>'.repeat(size / 40)}`,
+    ],
+    ['namespaces', (size) => `<style>${'a'.repeat(size)}|b{color:red}</style><p>x`],
     ['blanks', (size) => ' '.repeat(size)],
     ['hard blanks', (size) => '&nbsp;'.repeat(size / 6)],
     ['line ends in pre', (size) => `<pre>${'\n'.repeat(size)}`],

@@ -8,8 +8,8 @@ import { cutText, oneLine } from '../../../search/extract/clean-text.ts'
 import { decoderOf } from '../../../search/extract/decode.ts'
 import type { VisibleMessage } from '../contract.ts'
 import { mailboxesOf } from './addresses.ts'
-import { HTML_CHARS_MAX, htmlText, TEXT_CHARS_MAX } from './html.ts'
-import { withoutInvisible } from './invisible.ts'
+import { HIDDEN_CHARS_MAX, HTML_CHARS_MAX, type HtmlText, htmlText, TEXT_CHARS_MAX } from './html.ts'
+import { spelledByTags, withoutInvisible } from './invisible.ts'
 import { isForwardSubject, withoutQuotes } from './quotes.ts'
 
 /** What is read of a message: as Gmail's client gives it. */
@@ -36,6 +36,8 @@ const FILE_NAME_CHARS_MAX = 200
 /** Lines without a word, after which nobody looks further down. */
 const GAP_LINES_MAX = 50
 const GAP_BLANKS_MAX = 2_000
+/** Of what stands behind such a gap, and of the gap itself. */
+const HIDDEN_GAP_MAX = 10_000
 
 export function visibleMessage(mail: MessageParts): VisibleMessage {
   const headers = mail.headers
@@ -50,7 +52,14 @@ export function visibleMessage(mail: MessageParts): VisibleMessage {
   say(body.hidden)
   const shown = withoutInvisible(body.text)
   say(shown.found)
-  const text = cutText(withoutFar(shown.text, hidden), TEXT_CHARS_MAX).trim()
+  const near = withoutFar(shown.text, hidden)
+  const text = cutText(near, TEXT_CHARS_MAX).trim()
+  const hiddenTexts = [
+    spelledByTags(header('subject')),
+    body.hiddenText,
+    spelledByTags(body.text),
+    shown.text.slice(near.length, near.length + HIDDEN_GAP_MAX),
+  ]
   const subjectLine = oneLine(subject.text, SUBJECT_CHARS_MAX)
   return {
     id: mail.id,
@@ -67,6 +76,7 @@ export function visibleMessage(mail: MessageParts): VisibleMessage {
     text,
     newText: withoutQuotes(text, { isForward: isForwardSubject(subjectLine) }),
     hidden: [...hidden].sort(),
+    hiddenText: oneLine(withoutInvisible(hiddenTexts.join(' ')).text, HIDDEN_CHARS_MAX),
     attachments: attachmentsOf(mail.parts),
     headers,
     isDraft: mail.labelIds.includes('DRAFT'),
@@ -94,22 +104,28 @@ function isShown(part: Part): boolean {
 }
 
 /** A plain text directly before an HTML text is the same in other words, and Gmail shows the latter. */
-function bodyOf(parts: readonly Part[]): { text: string; hidden: readonly string[] } {
+function bodyOf(parts: readonly Part[]): Pick<HtmlText, 'text' | 'hidden' | 'hiddenText'> {
   const shown = parts.filter((part) => isShown(part) && /^text\/(?:plain|html)$/i.test(part.mimeType))
   const isHtml = (part: Part | undefined): boolean => /html/i.test(part?.mimeType ?? '')
   const wanted = shown.filter((part, at) => isHtml(part) || !isHtml(shown[at + 1]))
   const texts: string[] = []
   const hidden: string[] = []
+  const hiddenTexts: string[] = []
   let charsLeft = HTML_CHARS_MAX
   for (const part of wanted) {
     const text = decode(part, charsLeft)
     charsLeft -= text.length
-    const read = isHtml(part) ? htmlText(text) : { text, hidden: [], imageTexts: [] }
+    const read = isHtml(part) ? htmlText(text) : { text, hidden: [], hiddenText: '', imageTexts: [] }
     hidden.push(...read.hidden)
+    hiddenTexts.push(read.hiddenText)
     // A message of images alone shows these words until its images are shown.
     texts.push(read.text === '' ? read.imageTexts.map((image) => `[image: ${image}]`).join('\n') : read.text)
   }
-  return { text: texts.filter((text) => text !== '').join('\n\n'), hidden }
+  return {
+    text: texts.filter((text) => text !== '').join('\n\n'),
+    hidden,
+    hiddenText: hiddenTexts.join(' '),
+  }
 }
 
 function decode(part: Part, charsMax: number): string {

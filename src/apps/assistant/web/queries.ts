@@ -16,6 +16,7 @@ import type {
   RunView,
   SettingsView,
   ThreadDetailView,
+  ThreadMailView,
   ThreadView,
 } from '../api/schemas.ts'
 
@@ -23,6 +24,7 @@ export const assistKeys = {
   accounts: ['assist-accounts'],
   threads: ['list', 'assist-threads'],
   thread: ['assist-thread'],
+  mail: ['assist-mail'],
   rules: ['assist-rules'],
   costs: ['assist-costs'],
   runs: ['assist-runs'],
@@ -65,6 +67,14 @@ export const useThread = (account: string, thread: string) =>
     queryKey: [...assistKeys.thread, account, thread],
     queryFn: ({ signal }) => get<ThreadDetailView>(threadPath(account, thread), {}, signal),
     refetchInterval: LOOK_MS,
+  })
+
+/** Read from Gmail: once, and again when a new message was seen. */
+export const useThreadMail = ({ account, thread, lastMessageAtMs }: ThreadView) =>
+  useQuery({
+    queryKey: [...assistKeys.mail, account, thread, lastMessageAtMs],
+    queryFn: ({ signal }) => get<ThreadMailView>(`${threadPath(account, thread)}/messages`, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
   })
 
 export const useRules = () =>

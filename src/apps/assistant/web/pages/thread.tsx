@@ -1,4 +1,4 @@
-/** One thread: why it was sorted so, its draft with what it leans on, and everything that happened to it, with an undo. */
+/** One thread: why it was sorted so, the mail with its draft and what that leans on, and what happened, with an undo. */
 import { useEffect, useState } from 'preact/hooks'
 import { useParams } from 'wouter-preact'
 import { Badge, StateBadge } from '../../../../../web/src/components/badge.tsx'
@@ -10,8 +10,8 @@ import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { Time } from '../../../../../web/src/components/values.tsx'
 import { pathPart, safeAddress } from '../../../../../web/src/links.ts'
 import { useAction } from '../../../../../web/src/queries.ts'
-import type { CategoryView, EventView, ThreadDetailView } from '../../api/schemas.ts'
-import { assistApi, assistLink, TOUCHED, useThread } from '../queries.ts'
+import type { CategoryView, EventView, MessageView, ThreadDetailView } from '../../api/schemas.ts'
+import { assistApi, assistLink, TOUCHED, useThread, useThreadMail } from '../queries.ts'
 import { CATEGORIES, CATEGORY_TEXTS, decidedText, STATUS_TEXTS } from '../words.ts'
 import '../styles/assist.css'
 
@@ -30,6 +30,7 @@ export function ThreadPage() {
         {(one) => (
           <div class="stack">
             <Sorted thread={one} />
+            <Mail thread={one} />
             {one.status === 'pending' ? <Coming /> : null}
             {one.draft === null || one.status === 'pending' ? null : (
               <Draft key={one.draft.text} thread={one} draft={one.draft} />
@@ -101,6 +102,79 @@ function Sorted({ thread }: { thread: ThreadDetailView }) {
         </p>
       </div>
     </Card>
+  )
+}
+
+function Mail({ thread }: { thread: ThreadDetailView }) {
+  const mail = useThreadMail(thread)
+  return (
+    <Card title="The mail">
+      <Loaded query={mail} waiting={<Skeleton height="8rem" />}>
+        {({ items, older }) => (
+          <div class="stack">
+            {items.length === 0 ? <p class="muted">It is not in the mailbox any more.</p> : null}
+            {items.map((one, at) =>
+              at === 0 ? (
+                <Letter key={one.id} message={one} />
+              ) : (
+                <details key={one.id} class="assist-letter">
+                  <summary>
+                    <LetterHead message={one} />
+                  </summary>
+                  <LetterText message={one} />
+                </details>
+              ),
+            )}
+            {older === 0 ? null : <p class="muted small">{older} older messages are not shown here.</p>}
+          </div>
+        )}
+      </Loaded>
+    </Card>
+  )
+}
+
+function Letter({ message }: { message: MessageView }) {
+  return (
+    <article
+      class="assist-letter"
+      aria-label={message.isAnswered ? 'What is answered' : 'The newest message'}
+    >
+      <LetterHead message={message} />
+      <LetterText message={message} />
+    </article>
+  )
+}
+
+function LetterHead({ message: { from, sentAtMs, isOwn, hidden } }: { message: MessageView }) {
+  return (
+    <span class="assist-text">
+      <b>{isOwn ? 'You' : from}</b>{' '}
+      <span class="muted small">
+        <Time at={sentAtMs} />
+      </span>{' '}
+      {hidden === null ? null : <Badge tone="warn">Hides text</Badge>}
+    </span>
+  )
+}
+
+/** Text and nothing else: a stranger has written it. */
+function LetterText({ message }: { message: MessageView }) {
+  const { to, text, isCut, attachments, hidden } = message
+  return (
+    <>
+      {to.length === 0 ? null : <p class="muted small assist-text">to {to.join(', ')}</p>}
+      {hidden === null ? null : (
+        <AlertLine tone="warn">
+          This mail hides text from its reader, {hidden.ways.map((way) => way.text).join(', ')}. No model was
+          given it{hidden.excerpt === '' ? '.' : `: “${hidden.excerpt}”`}
+        </AlertLine>
+      )}
+      <pre class="assist-pre assist-words">{text === '' ? '(no text)' : text}</pre>
+      {isCut ? <p class="muted small">There is more of it: open it in Gmail.</p> : null}
+      {attachments.length === 0 ? null : (
+        <p class="muted small assist-text">Attached: {attachments.join(', ')}</p>
+      )}
+    </>
   )
 }
 

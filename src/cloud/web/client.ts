@@ -155,7 +155,7 @@ export class WebStore implements ObjectStore {
     // What is listed as such is meant.
     const meant = [hostname, ...hosts].map(withoutBrackets)
     const isInside = (address: string): boolean => isInsideAddress(address) && !meant.includes(address)
-    const fetch = pinnedFetch({ resolve, isInside })
+    const ask = pinnedFetch({ resolve, isInside })
     const headers: Record<string, string> = {
       accept: '*/*',
       // Bytes are counted, so they must come as they are.
@@ -164,7 +164,7 @@ export class WebStore implements ObjectStore {
     }
     if (method === 'GET') headers.range = `bytes=${fromByte}-`
     try {
-      return await watch.hear(fetch(url, { method, headers, redirect: 'manual', signal: watch.signal }))
+      return await watch.hear(ask(url, { method, headers, redirect: 'manual', signal: watch.signal }))
     } catch (thrown) {
       const { code, message } = asTidemarkError(thrown)
       if (code === 'host-inside') throw webErrors.hostDenied(url, message)

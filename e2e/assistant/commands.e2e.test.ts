@@ -200,6 +200,19 @@ describe('tidemark assist', () => {
     assert.equal((await assist('undo', String(moved.id))).code, 2)
   })
 
+  test('examples are what was moved and not taken back: each can be switched off and forgotten', async () => {
+    assert.deepEqual(await json('examples', 'list'), [])
+    const { thread } = await threadOf(CONTRACT)
+    await done('reclassify', thread, 'action_required')
+    const [one] = await json<{ id: number; isOn: boolean; category: string }[]>('examples', 'list')
+    assert.deepEqual([one!.isOn, one!.category], [true, 'action_required'])
+    await done('examples', 'off', String(one!.id))
+    assert.match(await done('examples', 'list'), /off\s+action_required/)
+    await done('examples', 'remove', String(one!.id))
+    assert.deepEqual(await json('examples', 'list'), [])
+    assert.equal((await assist('examples', 'remove', String(one!.id))).code, 2)
+  })
+
   test('classify sorts again, and draft writes one where none was wanted', async () => {
     const { thread } = await threadOf('Lunch on Thursday?')
     const asked = world.sim.models.counts.calls
@@ -226,6 +239,12 @@ describe('tidemark assist', () => {
     arrive({ ...LETTERS[3]!, subject: 'The pump again' }, 50)
     await done('sync')
     assert.equal((await threadOf('The pump again')).category, 'payment_request')
+    await done('rules', 'change', String(added.id), '--from', '', '--subject', 'pump', '--category', 'fyi')
+    const [changed] = (
+      await json<{ id: number; from: string | null; subject: string; category: string }[]>('rules', 'list')
+    ).filter(({ id }) => id === added.id)
+    assert.deepEqual([changed!.from, changed!.subject, changed!.category], [null, 'pump', 'fyi'])
+    assert.equal((await assist('rules', 'change', String(added.id), '--subject', '')).code, 2)
     await done('rules', 'remove', String(added.id))
   })
 

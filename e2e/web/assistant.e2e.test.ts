@@ -110,7 +110,10 @@ describe('the pages of the assistant', () => {
     await page.getByRole('button', { name: 'Rework' }).click()
     await page.getByText(/^Draft written anew/).waitFor()
     await page.getByText('reworked 1 of 3 times').waitFor()
+    await field.fill('Hello Clara, the offer comes on [TODO: the day].')
+    await page.getByText('Nobody knew: the day. Fill that in').waitFor()
     await field.fill('Hello Clara, the offer comes on Thursday.')
+    assert.equal(await page.getByText('Nobody knew').count(), 0)
     await page.getByRole('button', { name: 'Save the draft' }).click()
     await page.getByText('Edited by you').waitFor()
     assert.equal(await field.inputValue(), 'Hello Clara, the offer comes on Thursday.')
@@ -153,6 +156,13 @@ describe('the pages of the assistant', () => {
       sim,
       letter({ ...LETTERS[3]!, subject: 'The pump again' }, { to: ANN, atMs: systemClock.now(), n: 99 }),
     )
+    await rule.getByRole('button', { name: 'Change' }).click()
+    await rule.getByLabel('The subject has now').fill('pump')
+    await rule.getByRole('button', { name: 'Save the rule' }).click()
+    await rule.getByText('with "pump" in the subject').waitFor()
+    // It was taken back: nothing is learned from it.
+    await page.getByText('Nothing yet: a mail that you move').waitFor()
+    await checkAccessible(page)
     await page.getByRole('button', { name: 'Sync now' }).click()
     await page.goto('/assist?category=waiting')
     await page.getByRole('link', { name: 'The pump again' }).waitFor()
@@ -247,6 +257,18 @@ describe('the pages of the assistant', () => {
     await page.getByLabel('Further headers').fill('X-Ticket: 7')
     await page.getByRole('button', { name: 'Try' }).click()
     await page.getByText('It goes to the agent desk, by the rule desk.').waitFor()
+    await page.getByText('Nothing is ever sent by itself.').waitFor()
+    await page.goto('/assist?show=styles')
+    await text.fill(
+      '[[routing]]\nname = "desk"\nprofile = "desk"\nmatch = { header_match = { name = "X-Ticket" } }\n' +
+        '[[profiles]]\nname = "desk"\ntools = ["escalate", "send"]\nsend_to = ["desk@example.com"]\n',
+    )
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    await page.goto('/assist')
+    await page
+      .getByText('Nothing is sent by itself but by agents, to whom you named: desk@example.com.')
+      .waitFor()
   })
 
   test('a run of an agent leads to its conversation', async (inner) => {
@@ -279,6 +301,25 @@ describe('the pages of the assistant', () => {
       ready: (one) => one.getByLabel('The answer, as it stands in Gmail').waitFor(),
       shot: 'assistant-thread',
     })
+  })
+
+  test('an answer that a model could not give is told with what comes next, and is written when it is asked for', async (inner) => {
+    sim.models.quirks.isNonsense = true
+    inner.after(() => {
+      sim.models.quirks.isNonsense = false
+    })
+    const one = { ...LETTERS[0]!, subject: 'Can you read this?' }
+    arrive(sim, letter(one, { to: ANN, atMs: systemClock.now(), n: 120 }))
+    const page = await open(inner, '/assist')
+    await page.getByRole('button', { name: 'Sync now' }).click()
+    await page.getByRole('link', { name: 'Can you read this?' }).click()
+    const card = page.getByRole('region', { name: 'No draft' })
+    await card.getByText('It is asked again within the hour (try 2 of 3).').waitFor()
+    await checkAccessible(page)
+    sim.models.quirks.isNonsense = false
+    await card.getByLabel('Have one written').fill('Say yes')
+    await card.getByRole('button', { name: 'Write a draft' }).click()
+    await page.getByLabel('The answer, as it stands in Gmail').waitFor()
   })
 })
 

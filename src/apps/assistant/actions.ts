@@ -31,6 +31,7 @@ import {
   undoOf,
   writeRecord,
 } from './store/records.ts'
+import { unlearn } from './store/rules.ts'
 import { visibleMessage } from './text/visible.ts'
 
 export type ActionPlace = { engine: Engine; kinds: AssistKinds }
@@ -266,7 +267,11 @@ export const undoEvent = whenStale(
     }
     return write(place, record, next, {
       event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
-      effects: (tx) => noteUndone(tx, eventId, kinds.clock.now()),
+      effects: async (tx) => {
+        await noteUndone(tx, eventId, kinds.clock.now())
+        // The rule that it proposed is off, and stays for its user to look at.
+        if (event.what === 'corrected') await unlearn(tx, { account, thread })
+      },
     })
   },
 )

@@ -1,4 +1,4 @@
-/** The mail assistant: sorts mail by labels, drafts answers, and runs agents; nothing is ever sent by itself. */
+/** The mail assistant: sorts mail by labels, drafts answers, and runs agents; sends nothing but what an agent may. */
 import type { App } from '../../app/app.ts'
 import { assistNoun } from './cli/assist.ts'
 import type { OpenAssist } from './runtime.ts'

@@ -204,7 +204,9 @@ async function judge(talk: Conversation, message: VisibleMessage): Promise<Judge
     const reasoning = `By its headers and its sender: ${sender.reasons.join('; ')}.`
     return { classification: held({ ...plain(sender.category, reasoning), by: 'rule', isAutomated }) }
   }
-  const examples = (await kinds.tables.examples(account.name)).filter(({ enabled }) => enabled)
+  // The oldest first: of too many, the last words of the user count.
+  const all = await kinds.tables.examples(account.name)
+  const examples = all.filter(({ enabled }) => enabled).reverse()
   const asked = await askModel(talk, message, examples)
   if ('wait' in asked) return asked
   const said = asked.said ?? (await locally(talk, message, { examples, because: asked.because }))

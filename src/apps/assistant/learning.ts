@@ -96,12 +96,16 @@ export async function deleteRule(place: Place, of: Pick<Rule, 'account' | 'id'>)
 export async function switchExample(
   place: Place,
   of: Pick<Example, 'account' | 'id' | 'enabled'>,
-): Promise<boolean> {
-  return place.ledger.transaction((tx) => setExample(tx, of))
+): Promise<void> {
+  if (!(await place.ledger.transaction((tx) => setExample(tx, of)))) throw noExample(of.id)
 }
 
-export async function deleteExample(place: Place, of: Pick<Example, 'account' | 'id'>): Promise<boolean> {
-  return place.ledger.transaction((tx) => removeExample(tx, of))
+export async function deleteExample(place: Place, of: Pick<Example, 'account' | 'id'>): Promise<void> {
+  if (!(await place.ledger.transaction((tx) => removeExample(tx, of)))) throw noExample(of.id)
+}
+
+function noExample(id: number): UsageError {
+  return new UsageError(`There is no example #${id}.`, { code: 'example-unknown' })
 }
 
 function noRule(id: number): UsageError {

@@ -35,6 +35,21 @@ export const assistSection = defineSection('assist', {
     3,
     'working days after which a mail that asks for something and was not answered comes back; 0 for never',
   ),
+  follow_up_hour: whole(
+    { min: 0, max: 23 },
+    7,
+    'the hour of working days (UTC) at which such mail comes back',
+  ),
+  briefing_hour: whole(
+    { min: 0, max: 23 },
+    6,
+    'the hour (UTC) in whose middle the briefing is put into mailboxes whose user wants it',
+  ),
+  watch_hours: whole(
+    { min: 1, max: 144 },
+    24,
+    'how often Gmail is asked to go on telling of news, which it does for a week',
+  ),
   push_topic: text('the Pub/Sub topic to which Gmail tells of new mail: projects/PROJECT/topics/TOPIC'),
   push_audience: text('the audience of the tokens with which Pub/Sub delivers'),
   push_account: text('the service account that signs them'),

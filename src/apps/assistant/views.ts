@@ -1,8 +1,8 @@
 /** What is kept of threads, events and rules, as pages, programs and the command line are told. */
-import type { EventView, RuleView, ThreadDetailView, ThreadView } from './api/schemas.ts'
+import type { EventView, ExampleView, RuleView, ThreadDetailView, ThreadView } from './api/schemas.ts'
 import { REWORKS_MAX } from './contract.ts'
 import type { DraftRow, ThreadRecord } from './store/records.ts'
-import type { Rule } from './store/rules.ts'
+import type { Example, Rule } from './store/rules.ts'
 import type { EventRow } from './store/tables.ts'
 
 /** Opens the thread for that account, whichever accounts the browser is signed in to. */
@@ -74,6 +74,11 @@ export function threadDetail(
             sources: [...record.sources],
           },
   }
+}
+
+export function exampleView(example: Example): ExampleView {
+  const { id, account, thread, text, category, enabled, createdAtMs } = example
+  return { id, account, thread, text, category, isOn: enabled, createdAtMs }
 }
 
 export function ruleView(rule: Rule): RuleView {

@@ -26,7 +26,9 @@ afterEach(() => w.close())
 const runs = () => w.worker.runs.runs({ accounts: [ANN] })
 
 /** The parts of one that a mailbox is given its work by. */
-function runtime(keepDays = 90): AssistRuntime {
+const INTERVALS = { poll_minutes: 15, watch_hours: 24, follow_up_hour: 7, briefing_hour: 6 }
+
+function runtime(keepDays = 90, intervals = INTERVALS): AssistRuntime {
   const { ledger, engine, accounts, tables, kinds } = w.worker
   const assist = {
     tables,
@@ -36,7 +38,7 @@ function runtime(keepDays = 90): AssistRuntime {
     agents: kinds.agents,
     models: { prune: async () => 0 },
   }
-  const config = { assist: { poll_minutes: 15 }, models: { keep_calls_days: keepDays } }
+  const config = { assist: intervals, models: { keep_calls_days: keepDays } }
   return { ledger, engine, accounts, assist, config, role: 'all' } as unknown as AssistRuntime
 }
 
@@ -47,6 +49,28 @@ test('runs of agents, and what they read, go with the account', async () => {
   assert.deepEqual(await runs(), [])
   assert.deepEqual(await w.worker.runs.steps(run!.id), [])
   assert.equal(await w.tables.account(ANN), undefined)
+})
+
+test('a mailbox is looked at, watched, reminded of and briefed as the settings say, also where they change', async () => {
+  const specs = async (): Promise<Record<string, string>> => {
+    const own = (await w.worker.ledger.schedules()).filter(({ name }) => name.startsWith('assist.'))
+    return Object.fromEntries(own.map(({ name, spec }) => [name.split(' ')[0], spec] as const))
+  }
+  await startAccounts(runtime())
+  assert.deepEqual(await specs(), {
+    'assist.sync': 'every 15m',
+    'assist.watch': 'every 24h',
+    'assist.follow-up': 'cron 0 7 * * 1-5',
+    'assist.briefing': 'cron 30 6 * * *',
+  })
+  const others = { poll_minutes: 5, watch_hours: 12, follow_up_hour: 9, briefing_hour: 4 }
+  await startAccounts(runtime(90, others))
+  assert.deepEqual(await specs(), {
+    'assist.sync': 'every 5m',
+    'assist.watch': 'every 12h',
+    'assist.follow-up': 'cron 0 9 * * 1-5',
+    'assist.briefing': 'cron 30 4 * * *',
+  })
 })
 
 test('what a mailbox has cost today, or may cost yet, counts for its user also when it is removed and connected again', async () => {

@@ -32,16 +32,22 @@ type Plan = {
 function plansOf({ assist, config }: AssistRuntime, account: string): Plan[] {
   const { sync, watch, followUp, briefing } = assist.kinds
   const payload = { account }
+  const { poll_minutes, watch_hours, follow_up_hour, briefing_hour } = config.assist
   return [
     {
       name: syncSchedule(account),
-      spec: `every ${config.assist.poll_minutes}m`,
+      spec: `every ${poll_minutes}m`,
       kind: sync,
       payload: syncPayload(account),
     },
-    { name: `assist.watch ${account}`, spec: 'every 24h', kind: watch, payload },
-    { name: `assist.follow-up ${account}`, spec: 'cron 0 7 * * 1-5', kind: followUp, payload },
-    { name: `assist.briefing ${account}`, spec: 'cron 30 6 * * *', kind: briefing, payload },
+    { name: `assist.watch ${account}`, spec: `every ${watch_hours}h`, kind: watch, payload },
+    {
+      name: `assist.follow-up ${account}`,
+      spec: `cron 0 ${follow_up_hour} * * 1-5`,
+      kind: followUp,
+      payload,
+    },
+    { name: `assist.briefing ${account}`, spec: `cron 30 ${briefing_hour} * * *`, kind: briefing, payload },
   ]
 }
 

@@ -7,6 +7,7 @@ import { done, doneSchema } from '../../../app/schemas.ts'
 import { pauseNote } from '../../../app/sync-request.ts'
 import { settingsOf, streamOf } from '../account.ts'
 import { changeSettings, lookNow, requestSync, switchAccount } from '../actions.ts'
+import { routedAgents } from '../agent/router.ts'
 import { agreeToBacklog, backlogOf, backlogText } from '../backlog.ts'
 import { type Briefing, briefingOf } from '../briefing.ts'
 import { settingsFromToml, settingsToToml } from '../config-import.ts'
@@ -40,6 +41,7 @@ export async function accountViews(
 async function accountView({ assist }: AssistServices, status: AssistStatus): Promise<AssistAccountView> {
   const { account, active, inbox, classified, skipped, onTheirWay, held, draftsWaiting, counts } = status
   const { models, cap, today } = await assist.models.status(account)
+  const row = await assist.tables.account(account)
   return {
     account,
     isActive: active,
@@ -61,6 +63,7 @@ async function accountView({ assist }: AssistServices, status: AssistStatus): Pr
     problem:
       status.problem ?? (status.watchProblem === null ? null : { code: 'push', text: status.watchProblem }),
     model: models.draft ?? null,
+    sendsTo: [...new Set((row ? routedAgents(settingsOf(row)) : []).flatMap(({ send_to }) => send_to))],
     spentTodayMicros: today.spent.costMicros,
     capPerDayMicros: cap.costMicros,
   }

@@ -16,7 +16,19 @@ import {
   startSync,
 } from './accounts.ts'
 import { type AssistServices, defineTool } from './route.ts'
-import { addRule, changeRule, dropRule, getRules, getRun, getRuns, testRouting, tryRule } from './rules.ts'
+import {
+  addRule,
+  changeExample,
+  changeRule,
+  dropExample,
+  dropRule,
+  getExamples,
+  getRules,
+  getRun,
+  getRuns,
+  testRouting,
+  tryRule,
+} from './rules.ts'
 import { accountSchema } from './schemas.ts'
 import {
   approveThread,
@@ -77,6 +89,9 @@ export const assistModule: ServerModule<AssistServices> = {
     addRule,
     changeRule,
     dropRule,
+    getExamples,
+    changeExample,
+    dropExample,
     tryRule,
     testRouting,
     getRuns,

@@ -4,16 +4,18 @@ import { accountText, idParamsOf } from '../../../app/inputs.ts'
 import { notFound } from '../../../app/problem.ts'
 import { done, doneSchema } from '../../../app/schemas.ts'
 import type { RequestUser } from '../../../app/user.ts'
+import { UsageError } from '../../../base/errors.ts'
 import { settingsOf } from '../account.ts'
 import { describedMessage, routingRules, testRoute } from '../agent/router.ts'
 import type { Run, Step } from '../agent/store.ts'
-import { createRule, deleteRule, replayRule, updateRule } from '../learning.ts'
-import type { Rule } from '../store/rules.ts'
-import { ruleView } from '../views.ts'
+import { createRule, deleteExample, deleteRule, replayRule, switchExample, updateRule } from '../learning.ts'
+import type { Example, Rule } from '../store/rules.ts'
+import { exampleView, ruleView } from '../views.ts'
 import { chosenMailboxes, noteSeen, ownMailbox } from './access.ts'
 import { type AssistServices, route } from './route.ts'
 import {
   categorySchema,
+  exampleSchema,
   type RunView,
   replayedSchema,
   routedSchema,
@@ -24,6 +26,7 @@ import {
 } from './schemas.ts'
 
 const RUNS_SHOWN_MAX = 100
+const EXAMPLES_SHOWN_MAX = 200
 const SHOWN_CHARS_MAX = 4_000
 const globText = z.string().trim().min(1).max(320).describe('The sender, such as `*@example.com`')
 const subjectText = z.string().trim().min(1).max(200).describe('A text that the subject contains')
@@ -75,21 +78,81 @@ export const addRule = route('POST /api/assist/rules', {
 })
 
 export const changeRule = route('PUT /api/assist/rules/{id}', {
-  summary: 'Switches a rule on or off, or changes where it leads',
+  summary: 'Switches a rule on or off, or changes what it is about and where it leads',
   access: 'member',
-  errors: [404],
+  errors: [400, 404],
   params: idParamsOf('rule'),
   body: z.strictObject({
     isOn: z.boolean().optional().describe('Switched on or off; as it is if left out'),
+    from: globText.nullable().optional().describe('The sender; null for anybody; as it is if left out'),
+    subject: subjectText.nullable().optional().describe('As `from`, of the subject'),
     category: categorySchema.optional().describe('Where it leads; as it is if left out'),
   }),
   answer: doneSchema,
   handle: async ({ params, body, user }, services) => {
-    const { account, id } = await ownRule(services, user, params.id)
+    const { account, id, match: before } = await ownRule(services, user, params.id)
     const { isOn: enabled, category } = body
-    const change = { ...(enabled === undefined ? {} : { enabled }), ...(category ? { category } : {}) }
+    const { from = before.from ?? null, subject = before.subject ?? null } = body
+    if (from === null && subject === null) throw new UsageError('A rule must say what it is about.')
+    const change = {
+      match: { ...(from !== null && { from }), ...(subject !== null && { subject }) },
+      ...(enabled !== undefined && { enabled }),
+      ...(category && { category }),
+    }
     const rule = await updateRule(services.assist.kinds, { account, id }, change)
     return done(`Rule #${id} is ${rule.enabled ? 'on' : 'off'}.`)
+  },
+})
+
+/** As `ownRule`. */
+async function ownExample(services: AssistServices, user: RequestUser, id: number): Promise<Example> {
+  for (const account of await chosenMailboxes(services, user, { what: `looked at example ${id}` })) {
+    const found = (await services.assist.tables.examples(account)).find((one) => one.id === id)
+    if (found) return found
+  }
+  throw notFound(`There is no example #${id}.`, { code: 'example-unknown' })
+}
+
+export const getExamples = route('GET /api/assist/examples', {
+  summary: 'What the assistant learns from: mail that the user has moved, the newest first',
+  access: 'member',
+  errors: [404],
+  query: z.object({ account: accountText.optional() }),
+  answer: z.object({ items: z.array(exampleSchema) }),
+  handle: async ({ query, user }, services) => {
+    const accounts = await chosenMailboxes(services, user, {
+      account: query.account,
+      what: 'listed examples',
+    })
+    const all = await Promise.all(accounts.map((account) => services.assist.tables.examples(account)))
+    return { items: all.flat().slice(0, EXAMPLES_SHOWN_MAX).map(exampleView) }
+  },
+})
+
+export const changeExample = route('PUT /api/assist/examples/{id}', {
+  summary: 'Whether it is learned from',
+  access: 'member',
+  errors: [404],
+  params: idParamsOf('example'),
+  body: z.strictObject({ isOn: z.boolean().describe('Learned from or not') }),
+  answer: doneSchema,
+  handle: async ({ params, body, user }, services) => {
+    const { account, id } = await ownExample(services, user, params.id)
+    await switchExample(services.assist.kinds, { account, id, enabled: body.isOn })
+    return done(`Example #${id} is ${body.isOn ? 'on' : 'off'}.`)
+  },
+})
+
+export const dropExample = route('DELETE /api/assist/examples/{id}', {
+  summary: 'Forgets an example',
+  access: 'member',
+  errors: [404],
+  params: idParamsOf('example'),
+  answer: doneSchema,
+  handle: async ({ params, user }, services) => {
+    const { account, id } = await ownExample(services, user, params.id)
+    await deleteExample(services.assist.kinds, { account, id })
+    return done(`Example #${id} is forgotten.`)
   },
 })
 

@@ -42,6 +42,7 @@ export const accountSchema = z.object({
     .nullable()
     .describe('What keeps models from being asked, or Gmail from telling of news'),
   model: z.string().nullable().describe('What drafts are written with; null where no model is configured'),
+  sendsTo: z.array(z.string()).describe('To whom agents of this mailbox may send by themselves'),
   spentTodayMicros: micros,
   capPerDayMicros: micros.nullable(),
 })
@@ -141,6 +142,17 @@ export const ruleSchema = z.object({
   createdAtMs: ms,
 })
 export type RuleView = z.output<typeof ruleSchema>
+
+export const exampleSchema = z.object({
+  id: z.number().int(),
+  account: z.string(),
+  thread: z.string(),
+  text: z.string().describe('What is learned from: the name of the sender, the subject and the text, cut'),
+  category: categorySchema,
+  isOn: z.boolean(),
+  createdAtMs: ms,
+})
+export type ExampleView = z.output<typeof exampleSchema>
 
 export const replayedSchema = z.object({
   looked: count,

@@ -20,7 +20,8 @@ something needs you.`
 const ACCOUNT = ['--account <address>', 'which mailbox; the only one otherwise'] as const
 
 export const assistNoun: AppNoun = {
-  description: 'sort mail by labels, draft answers, and run agents; nothing is ever sent by itself',
+  description:
+    'sort mail by labels, draft answers, and run agents; sends nothing but what an agent may send to whom you named',
   words: {
     one: 'account',
     account: 'mail',
@@ -192,6 +193,35 @@ const addRules: RegisterVerb = (assist, context) => {
       .option(...ACCOUNT)
       .action(async (rule: string, options) =>
         (await import('./rules.ts')).changeRule(context, { verb: name, rule, options }),
+      )
+  }
+  rules
+    .command('change')
+    .description('change what one is about, or where it leads')
+    .argument('<rule>', 'its number')
+    .option('--from <glob>', 'the sender; empty for anybody')
+    .option('--subject <text>', 'what the subject contains; empty for any')
+    .option('--category <category>', CATEGORIES.join(', '))
+    .option(...ACCOUNT)
+    .action(async (rule: string, options) => (await import('./rules.ts')).editRule(context, rule, options))
+  const examples = assist.command('examples').description('mail that you moved, from which is learned')
+  examples
+    .command('list')
+    .description('list it, the newest first')
+    .option(...ACCOUNT)
+    .action(async (options) => (await import('./rules.ts')).listExamples(context, options))
+  for (const [name, about] of [
+    ['on', 'learn from one again'],
+    ['off', 'do not learn from one'],
+    ['remove', 'forget one'],
+  ] as const) {
+    examples
+      .command(name)
+      .description(about)
+      .argument('<example>', 'its number')
+      .option(...ACCOUNT)
+      .action(async (example: string, options) =>
+        (await import('./rules.ts')).changeExample(context, { verb: name, example, options }),
       )
   }
   assist

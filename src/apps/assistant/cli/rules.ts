@@ -1,12 +1,13 @@
 /** `tidemark assist rules` and `route-test`. */
 import type { CliContext } from '../../../app/command.ts'
+import { oneLine } from '../../../app/plain-text.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { settingsOf } from '../account.ts'
 import { describedMessage, routingRules, testRoute } from '../agent/router.ts'
 import { headerLines } from '../api/rules.ts'
-import { createRule, deleteRule, replayRule, updateRule } from '../learning.ts'
-import { ruleView } from '../views.ts'
+import { createRule, deleteExample, deleteRule, replayRule, switchExample, updateRule } from '../learning.ts'
+import { exampleView, ruleView } from '../views.ts'
 import { type AccountOption, chosenAccount, readCategory, readNumber, withAssist } from './context.ts'
 
 export async function listRules(context: CliContext, options: AccountOption): Promise<void> {
@@ -29,6 +30,8 @@ export async function listRules(context: CliContext, options: AccountOption): Pr
     })
   })
 }
+
+const EXAMPLE_CHARS_SHOWN = 80
 
 type AddOptions = AccountOption & { from?: string; subject?: string; on?: boolean }
 
@@ -87,6 +90,63 @@ export async function changeRule(
     const now = verb === 'remove' ? 'forgotten' : verb
     if (output.json) output.value({ id, state: now })
     else output.line(`Rule ${id} is ${now}.`)
+  })
+}
+
+type EditOptions = AccountOption & { from?: string; subject?: string; category?: string }
+
+export async function editRule(context: CliContext, rule: string, options: EditOptions): Promise<void> {
+  const id = readNumber(rule, 'a rule')
+  const category = options.category === undefined ? undefined : readCategory(options.category)
+  await withAssist(context, async (opened) => {
+    const account = await chosenAccount(opened, options)
+    const { kinds, tables } = opened.assist
+    const found = await tables.rule(account, id)
+    if (!found) throw new UsageError(`There is no rule ${id}.`, { code: 'rule-unknown' })
+    const [from, subject] = [options.from ?? found.match.from, options.subject ?? found.match.subject]
+    if (!from?.trim() && !subject?.trim()) throw new UsageError('A rule must say what it is about.')
+    const match = {
+      ...(from?.trim() && { from: from.trim() }),
+      ...(subject?.trim() && { subject: subject.trim() }),
+    }
+    const next = await updateRule(kinds, { account, id }, { match, ...(category && { category }) })
+    if (context.output.json) context.output.value(ruleView(next))
+    else context.output.line(`Rule ${id} is changed. Try it with: tidemark assist rules try ${id}`)
+  })
+}
+
+export async function listExamples(context: CliContext, options: AccountOption): Promise<void> {
+  await withAssist(context, async (opened) => {
+    const account = await chosenAccount(opened, options)
+    const rows = (await opened.assist.tables.examples(account)).map(exampleView)
+    context.output.listing({
+      columns: [
+        { title: 'example', value: ({ id }) => id, align: 'right' },
+        { title: 'state', value: ({ isOn }) => (isOn ? 'on' : 'off') },
+        { title: 'category', value: ({ category }) => category },
+        { title: 'thread', value: ({ thread }) => thread },
+        { title: 'mail', value: ({ text }) => oneLine(text, EXAMPLE_CHARS_SHOWN) },
+      ],
+      rows,
+      json: rows,
+      empty: 'You have moved no mail yet: there is nothing to learn from.',
+    })
+  })
+}
+
+export async function changeExample(
+  context: CliContext,
+  { verb, example, options }: { verb: Exclude<Verb, 'try'>; example: string; options: AccountOption },
+): Promise<void> {
+  const id = readNumber(example, 'an example')
+  await withAssist(context, async (opened) => {
+    const account = await chosenAccount(opened, options)
+    const { kinds } = opened.assist
+    if (verb === 'remove') await deleteExample(kinds, { account, id })
+    else await switchExample(kinds, { account, id, enabled: verb === 'on' })
+    const now = verb === 'remove' ? 'forgotten' : verb
+    if (context.output.json) context.output.value({ id, state: now })
+    else context.output.line(`Example ${id} is ${now}.`)
   })
 }
 

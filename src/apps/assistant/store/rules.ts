@@ -110,6 +110,14 @@ export async function setExample(
   return changed === 1
 }
 
+/** What was said of a conversation is taken back. */
+export async function unlearn(
+  tx: Tx,
+  { account, thread }: Pick<Example, 'account' | 'thread'>,
+): Promise<void> {
+  await tx.run(`DELETE FROM assist_examples WHERE account = ? AND thread = ?`, [account, thread])
+}
+
 export async function removeExample(
   tx: Tx,
   { account, id }: Pick<Example, 'account' | 'id'>,

@@ -9,6 +9,7 @@ import type {
   BriefingView,
   CallView,
   CategoryView,
+  ExampleView,
   ReplayedView,
   RoutedView,
   RuleView,
@@ -26,6 +27,7 @@ export const assistKeys = {
   thread: ['assist-thread'],
   mail: ['assist-mail'],
   rules: ['assist-rules'],
+  examples: ['assist-examples'],
   costs: ['assist-costs'],
   runs: ['assist-runs'],
   briefing: ['assist-briefing'],
@@ -33,7 +35,13 @@ export const assistKeys = {
 } as const satisfies Record<string, QueryKey>
 
 /** What a change of one thread may change elsewhere. */
-export const TOUCHED = [assistKeys.accounts, assistKeys.threads, assistKeys.thread, assistKeys.rules]
+export const TOUCHED = [
+  assistKeys.accounts,
+  assistKeys.threads,
+  assistKeys.thread,
+  assistKeys.rules,
+  assistKeys.examples,
+]
 
 export const assistLink = (query: { show?: string; category?: string } = {}): string =>
   withQuery('/assist', query)
@@ -83,6 +91,12 @@ export const useRules = () =>
     queryFn: ({ signal }) => get<{ items: RuleView[] }>('/api/assist/rules', {}, signal),
   })
 
+export const useExamples = () =>
+  useQuery({
+    queryKey: assistKeys.examples,
+    queryFn: ({ signal }) => get<{ items: ExampleView[] }>('/api/assist/examples', {}, signal),
+  })
+
 export const useCosts = () =>
   useQuery({
     queryKey: assistKeys.costs,
@@ -125,6 +139,8 @@ export const assistApi = {
     request<DoneView>('PUT', `/api/assist/accounts/${part(account)}`, { body: { isActive } }),
   reclassify: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, category: CategoryView) =>
     post<DoneView>(`${threadPath(account, thread)}/category`, { category }),
+  draft: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, instruction: string) =>
+    post<DoneView>(`${threadPath(account, thread)}/draft`, { instruction }),
   rework: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, instruction: string) =>
     post<DoneView>(`${threadPath(account, thread)}/rework`, { instruction }),
   edit: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, text: string) =>
@@ -135,8 +151,11 @@ export const assistApi = {
     post<DoneView>(`${threadPath(account, thread)}/events/${event}/undo`),
   addRule: (rule: Pick<RuleView, 'account' | 'from' | 'subject' | 'category'>) =>
     post<DoneView>('/api/assist/rules', rule),
-  changeRule: (id: number, to: Pick<RuleView, 'isOn'>) =>
+  changeRule: (id: number, to: Partial<Pick<RuleView, 'isOn' | 'from' | 'subject' | 'category'>>) =>
     request<DoneView>('PUT', `/api/assist/rules/${id}`, { body: to }),
+  changeExample: (id: number, to: Pick<ExampleView, 'isOn'>) =>
+    request<DoneView>('PUT', `/api/assist/examples/${id}`, { body: to }),
+  removeExample: (id: number) => request<DoneView>('DELETE', `/api/assist/examples/${id}`),
   removeRule: (id: number) => request<DoneView>('DELETE', `/api/assist/rules/${id}`),
   replay: (id: number) => post<ReplayedView>(`/api/assist/rules/${id}/replay`),
   routeTest: (account: string, mail: { from: string; subject: string; headers: string }) =>

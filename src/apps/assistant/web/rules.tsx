@@ -1,5 +1,6 @@
 /** The user's own rules, and those that corrections made: each can be tried over past mail before it counts. */
 import { useState } from 'preact/hooks'
+import { Link } from 'wouter-preact'
 import { Badge } from '../../../../web/src/components/badge.tsx'
 import { Button } from '../../../../web/src/components/button.tsx'
 import { Card } from '../../../../web/src/components/card.tsx'
@@ -7,9 +8,9 @@ import { Field, named, SelectField, Switch } from '../../../../web/src/component
 import { EmptyNote, Loaded, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { formatCount, formatPlural } from '../../../../web/src/format.ts'
 import { useAction } from '../../../../web/src/queries.ts'
-import type { CategoryView, ReplayedView, RuleView } from '../api/schemas.ts'
+import type { CategoryView, ExampleView, ReplayedView, RuleView } from '../api/schemas.ts'
 import { useFailing } from './failing.ts'
-import { assistApi, assistKeys, useRules } from './queries.ts'
+import { assistApi, assistKeys, threadLink, useExamples, useRules } from './queries.ts'
 import { CATEGORIES, CATEGORY_TEXTS } from './words.ts'
 
 const CHOICES = CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] }))
@@ -34,7 +35,60 @@ export function Rules({ accounts }: { accounts: readonly string[] }) {
           )
         }
       </Loaded>
+      <Examples />
     </>
+  )
+}
+
+/** What the model is shown, and the classifier learns from. */
+function Examples() {
+  const examples = useExamples()
+  return (
+    <Card title="What it learns from">
+      <Loaded query={examples} waiting={<Skeleton lines={2} />}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p class="muted">Nothing yet: a mail that you move to another category is remembered here.</p>
+          ) : (
+            <ul class="assist-events">
+              {items.map((one) => (
+                <OneExample key={one.id} example={one} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Card>
+  )
+}
+
+function OneExample({ example }: { example: ExampleView }) {
+  const { id, isOn, text, category } = example
+  const change = useAction<boolean>({
+    run: (on) => assistApi.changeExample(id, { isOn: on }),
+    invalidates: [assistKeys.examples],
+  })
+  const remove = useAction({ run: () => assistApi.removeExample(id), invalidates: [assistKeys.examples] })
+  const [from = '', subject = ''] = text.split('\n')
+  return (
+    <li>
+      <div class="row">
+        <span class="assist-text">
+          <Link href={threadLink(example)}>{subject || '(no subject)'}</Link>{' '}
+          {from === '' ? '' : `of ${from} `}
+          is <b>{CATEGORY_TEXTS[category]}</b>
+        </span>
+        <Switch
+          label={isOn ? 'Learned from' : 'Not learned from'}
+          checked={isOn}
+          disabled={change.busy}
+          onChange={(on) => void change.start(on)}
+        />
+        <Button small kind="quiet" icon="close" busy={remove.busy} onClick={() => void remove.start()}>
+          Forget
+        </Button>
+      </div>
+    </li>
   )
 }
 
@@ -93,6 +147,7 @@ function ruleText({ from, subject }: RuleView): string {
 
 function Rule({ rule }: { rule: RuleView }) {
   const [replayed, setReplayed] = useState<ReplayedView | undefined>()
+  const [isEdited, setEdited] = useState(false)
   const change = useAction<boolean>({
     run: (isOn) => assistApi.changeRule(rule.id, { isOn }),
     invalidates: [assistKeys.rules],
@@ -116,12 +171,52 @@ function Rule({ rule }: { rule: RuleView }) {
         <Button small icon="play" busy={replay.busy} onClick={() => void replay.start()}>
           Try over past mail
         </Button>
+        <Button small onClick={() => setEdited(!isEdited)}>
+          Change
+        </Button>
         <Button small kind="quiet" icon="close" busy={remove.busy} onClick={() => void remove.start()}>
           Remove
         </Button>
       </div>
+      {isEdited ? <EditRule rule={rule} end={() => setEdited(false)} /> : null}
       {replayed === undefined ? null : <Replayed replayed={replayed} />}
     </li>
+  )
+}
+
+function EditRule({ rule, end }: { rule: RuleView; end: () => void }) {
+  const [from, setFrom] = useState(rule.from ?? '')
+  const [subject, setSubject] = useState(rule.subject ?? '')
+  const [category, setCategory] = useState<CategoryView>(rule.category)
+  const save = useAction({
+    run: () =>
+      assistApi.changeRule(rule.id, { from: from.trim() || null, subject: subject.trim() || null, category }),
+    invalidates: [assistKeys.rules],
+    done: end,
+  })
+  return (
+    <form
+      class="row assist-change"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save.start()
+      }}
+    >
+      <Field label="The sender is now">
+        {(control) => (
+          <input {...control} value={from} onInput={(event) => setFrom(event.currentTarget.value)} />
+        )}
+      </Field>
+      <Field label="The subject has now">
+        {(control) => (
+          <input {...control} value={subject} onInput={(event) => setSubject(event.currentTarget.value)} />
+        )}
+      </Field>
+      <SelectField label="Goes now to" value={category} options={CHOICES} onChange={setCategory} />
+      <Button type="submit" busy={save.busy} disabled={from.trim() === '' && subject.trim() === ''}>
+        Save the rule
+      </Button>
+    </form>
   )
 }
 

@@ -35,6 +35,7 @@ const VIEWS = {
   styles: 'Styles and routing',
 } as const
 type View = keyof typeof VIEWS
+const NAMES_MAX = 5
 
 export function BoardPage() {
   const accounts = useAssistAccounts()
@@ -44,7 +45,7 @@ export function BoardPage() {
     <>
       <PageTitle
         title="Assistant"
-        lead="New mail is sorted, and what needs an answer gets a draft. Nothing is ever sent by itself."
+        lead={`New mail is sorted, and what needs an answer gets a draft. ${sendingText(accounts.data?.items ?? [])}`}
       />
       <Loaded query={accounts} waiting={<Skeleton height="16rem" />}>
         {({ items }) => (
@@ -59,6 +60,13 @@ export function BoardPage() {
       </Loaded>
     </>
   )
+}
+
+function sendingText(items: readonly AssistAccountView[]): string {
+  const names = [...new Set(items.flatMap(({ sendsTo }) => sendsTo))]
+  if (names.length === 0) return 'Nothing is ever sent by itself.'
+  const more = names.length > NAMES_MAX ? ' and others' : ''
+  return `Nothing is sent by itself but by agents, to whom you named: ${names.slice(0, NAMES_MAX).join(', ')}${more}.`
 }
 
 function Views({ view, accounts }: { view: View; accounts: readonly string[] }) {
@@ -210,8 +218,8 @@ function Onboard({ account }: { account: string }) {
       }
     >
       <p class="muted">
-        Makes eight labels in Gmail, sorts new mail by them, and writes drafts. It never sends and never
-        deletes.
+        Makes eight labels in Gmail, sorts new mail by them, and writes drafts. It deletes nothing, and sends
+        nothing.
       </p>
     </Card>
   )

@@ -29,12 +29,13 @@ export function ThreadPage() {
       <Loaded query={thread} waiting={<Skeleton height="16rem" />}>
         {(one) => (
           <div class="stack">
-            <Sorted thread={one} />
             <Mail thread={one} />
-            {one.status === 'pending' ? <Coming /> : null}
-            {one.draft === null || one.status === 'pending' ? null : (
+            {one.draft === null || one.status === 'pending' ? (
+              <NoDraft thread={one} />
+            ) : (
               <Draft key={one.draft.text} thread={one} draft={one.draft} />
             )}
+            <Sorted thread={one} />
             <History thread={one} />
           </div>
         )}
@@ -178,15 +179,50 @@ function LetterText({ message }: { message: MessageView }) {
   )
 }
 
-/** What is written meanwhile would be lost with the draft that it replaces. */
-function Coming() {
+/** What is written while a draft is would be lost with the one that it replaces. */
+function NoDraft({ thread }: { thread: ThreadDetailView }) {
+  const [wish, setWish] = useState('')
+  const ask = useAction({ run: () => assistApi.draft(thread, wish), invalidates: TOUCHED })
+  if (thread.status === 'pending' && thread.problem === null) {
+    return (
+      <Card title="Draft">
+        <p class="muted" role="status">
+          A draft is being written.
+        </p>
+      </Card>
+    )
+  }
   return (
-    <Card title="Draft">
-      <p class="muted" role="status">
-        A draft is being written.
-      </p>
+    <Card title="No draft">
+      <div class="stack">
+        {thread.problem === null ? null : <p class="assist-text">{thread.problem}</p>}
+        <Field label="Have one written" hint="What it should say, in your own words; or nothing">
+          {(control) => (
+            <textarea
+              {...control}
+              rows={2}
+              value={wish}
+              onInput={(event) => setWish(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <div class="row">
+          <Button busy={ask.busy} onClick={() => void ask.start()}>
+            Write a draft
+          </Button>
+        </div>
+      </div>
     </Card>
   )
+}
+
+const GAPS_MAX = 10
+
+/** What a model was not told, and says so. */
+function gapsIn(text: string): string[] {
+  return [...text.matchAll(/\[TODO:\s*([^\]\n]{1,200})\]/g)]
+    .slice(0, GAPS_MAX)
+    .map(([, what]) => what!.trim())
 }
 
 type DraftOf = NonNullable<ThreadDetailView['draft']>
@@ -203,6 +239,7 @@ function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) 
   const approve = useAction({ run: () => assistApi.approve(thread), invalidates: TOUCHED })
   useEffect(() => setText(draft.text), [draft.text])
   const isChanged = text !== draft.text
+  const gaps = gapsIn(text)
   return (
     <Card
       title="Draft"
@@ -219,6 +256,11 @@ function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) 
         {draft.removed.length === 0 ? null : (
           <AlertLine tone="warn">
             Taken out of what the model wrote: {draft.removed.map((one) => one.text).join('; ')}
+          </AlertLine>
+        )}
+        {gaps.length === 0 ? null : (
+          <AlertLine tone="warn">
+            Nobody knew: {gaps.join('; ')}. Fill that in, where the draft says [TODO: …].
           </AlertLine>
         )}
         <Field label="The answer, as it stands in Gmail">

@@ -108,6 +108,8 @@ async function watchSettled(tx: Tx): Promise<void> {
 }
 
 const THIEF = 'thief'
+/** What a pipeline is called that was removed, and has a successor of its name. */
+const before = (name: string): string => `${name}, before`
 const COMMITTED_AT = `floor(extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)`
 
 /** Only a PostgreSQL that was told so keeps the time of each commit. */
@@ -116,6 +118,8 @@ async function isCommitTimed(tx: Tx): Promise<boolean> {
   const row = await tx.get<{ setting: string }>(`SELECT current_setting('track_commit_timestamp') AS setting`)
   return row?.setting === 'on'
 }
+
+type VersionNames = { uri: string; version: string; version_id: string | null }
 
 export class OracleWorld {
   readonly sim: Sim
@@ -147,6 +151,7 @@ export class OracleWorld {
   readonly #looks: Promise<void>[] = []
   /** Messages that a pipeline had done with before it was removed: the next one of its name never hears of them. */
   readonly #forgotten = new Set<string>()
+  readonly #madeAnewAtMs = new Map<PipelineName, number>()
   /** When somebody wrote it, or better when that was committed: what is committed later is no excuse. */
   #settledAt = 'at'
   #search!: Search
@@ -251,9 +256,12 @@ export class OracleWorld {
     for (const [at, { pipeline, shard }] of this.#latest) {
       if (pipeline === name && !there.has(shard)) this.#latest.delete(at)
     }
-    // What the pipeline before settled is no excuse for the next one of its name.
+    // What the pipeline before settled is no excuse for the next one of its name, but for acknowledgements on their way.
     await this.allLooked()
-    await this.ledger.transaction((tx) => tx.run(`DELETE FROM oracle_settled WHERE pipeline = ?`, [name]))
+    await this.ledger.transaction((tx) =>
+      tx.run(`UPDATE oracle_settled SET pipeline = ? WHERE pipeline = ?`, [before(name), name]),
+    )
+    this.#madeAnewAtMs.set(name, this.clock.now())
   }
 
   /** In the instant of an acknowledgement, whoever made it. */
@@ -263,7 +271,9 @@ export class OracleWorld {
     queue.acknowledge = (receipt, by) => {
       const message = queue.messages.find(({ receives }) => receives.at(-1)?.receipt === receipt)
       if (message?.outcome === 'waiting') {
-        this.#looks.push(this.checkSettled(name, [{ id: message.id, body: Buffer.from(message.body) }]))
+        const isOfBefore = message.receives.at(-1)!.atMs < (this.#madeAnewAtMs.get(name) ?? 0)
+        const told = [{ id: message.id, body: Buffer.from(message.body) }]
+        this.#looks.push(this.checkSettled(isOfBefore ? before(name) : name, told))
       }
       return acknowledge(receipt, by)
     }
@@ -472,10 +482,11 @@ export class OracleWorld {
     return [...this.#latest.values()].filter((one) => one.pipeline === pipeline)
   }
 
-  /** Where versions are kept, also an older one. */
-  hasVersion(pipeline: PipelineName, { uri, version }: { uri: string; version: string }): boolean {
+  /** By its version id, where one was told; a version that nobody can name is not there unless it is the current one. */
+  hasVersion(pipeline: PipelineName, { uri, version, version_id }: VersionNames): boolean {
     const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))
-    return bucket.version(keyOf(uri), (one) => one.etag === version) !== undefined
+    if (version_id === null) return bucket.current(keyOf(uri))?.etag === version
+    return bucket.version(keyOf(uri), (one) => one.versionId === version_id) !== undefined
   }
 
   /** What the bucket has now, in the places where people put it. */

@@ -39,12 +39,12 @@ export async function placeShards(tx: Tx, placing: Placing, found: readonly Foun
     placement.act === 'insert' && placement.code === 'known'
   // In one order, as they are locked: another process may be told of the same objects by another message.
   const inOrder = planned.toSorted((a, b) => (a.one.id < b.one.id ? -1 : 1))
-  await insertShards(
+  const inserted = await insertShards(
     tx,
     placing,
     inOrder.filter((one) => !isKnown(one)),
   )
-  await insertKnown(tx, placing, inOrder.filter(isKnown))
+  for (const id of await insertKnown(tx, placing, inOrder.filter(isKnown))) inserted.add(id)
   for (const { one, same, placement } of planned) {
     if (placement.act !== 'reopen') continue
     if (same?.state === 'bad' || same?.state === 'gone') await retryShard(tx, placing, one)
@@ -55,33 +55,56 @@ export async function placeShards(tx: Tx, placing: Placing, found: readonly Foun
     placing,
     planned.filter(({ placement }) => placement.act === 'known'),
   )
-  return planned.map(({ one, same, placement }) => ({
-    id: one.id,
-    act: placement.act,
-    state: placement.act === 'insert' ? placement.state : placement.act === 'reopen' ? 'open' : same!.state,
-  }))
+  // Of these another process was told at the same time, and its rows are committed by now.
+  const met = planned.filter(({ one, placement }) => placement.act === 'insert' && !inserted.has(one.id))
+  const placedAnew = met.length === 0 ? [] : await placeMet(tx, placing, met)
+  const anew = new Map(placedAnew.map((placed) => [placed.id, placed]))
+  return planned.map(
+    ({ one, same, placement }) =>
+      anew.get(one.id) ?? {
+        id: one.id,
+        act: placement.act,
+        state:
+          placement.act === 'insert' ? placement.state : placement.act === 'reopen' ? 'open' : same!.state,
+      },
+  )
+}
+
+/** What was told of them counts as well: without its sequencer, the newest of an object could be taken for an older one. */
+async function placeMet(tx: Tx, placing: Placing, met: readonly Planned[]): Promise<Placed[]> {
+  const found = met.map(({ one }) => one)
+  const uris = [...new Set(found.map(({ uri }) => uri))]
+  const there = await shardsOfUris(tx, { pipeline: placing.pipeline, uris, isLocked: true }, 'id')
+  const ids = new Set(there.map(({ id }) => id))
+  const away = found.find(({ id }) => !ids.has(id))
+  // It was there, and was pruned in between.
+  if (away) throw lostShard(away)
+  return placeShards(tx, placing, found)
 }
 
 type Planned = { one: Found; same: ShardRow | undefined; placement: Placement }
 
-/** They were pruned, and counted as such until now. */
-async function insertKnown(tx: Tx, placing: Placing, planned: readonly Planned[]): Promise<void> {
+/** They were pruned, and counted as such until now. Answers which were not there. */
+async function insertKnown(tx: Tx, placing: Placing, planned: readonly Planned[]): Promise<string[]> {
+  const inserted: string[] = []
   for (const one of planned) {
-    if ((await insertShards(tx, placing, [one])) === 0) continue
+    if ((await insertShards(tx, placing, [one])).size === 0) continue
+    inserted.push(one.one.id)
     await tx.run(
       `UPDATE ingest_pipelines SET pruned = CASE WHEN pruned > 0 THEN pruned - 1 ELSE 0 END,
          pruned_records = CASE WHEN pruned_records > ? THEN pruned_records - ? ELSE 0 END WHERE name = ?`,
       [placing.inIndex.get(one.one.id)!, placing.inIndex.get(one.one.id)!, placing.pipeline],
     )
   }
+  return inserted
 }
 
-/** Answers how many were not there. */
+/** Answers which were not there. */
 async function insertShards(
   tx: Tx,
   { pipeline, nowMs, listing, inIndex }: Placing,
   planned: readonly Planned[],
-): Promise<number> {
+): Promise<Set<string>> {
   const rows = planned.flatMap(({ one, placement }) =>
     placement.act !== 'insert'
       ? []
@@ -101,17 +124,17 @@ async function insertShards(
           ] satisfies Value[],
         ],
   )
-  let inserted = 0
+  const inserted = new Set<string>()
   for (let from = 0; from < rows.length; from += ROWS_MAX) {
     const some = rows.slice(from, from + ROWS_MAX)
     const tuple = `(${some[0]!.map(() => '?').join(', ')})`
-    // Another process may have been told of the same object at the same time.
-    inserted += await tx.run(
+    const got = await tx.all<{ id: string }>(
       `INSERT INTO ingest_shards(pipeline, id, uri, version, version_id, sequencer, state, code, reason, size, data, eof,
          announced_at, listed_at, listing, created_at, updated_at, settled_at, records, published)
-       VALUES ${some.map(() => tuple).join(', ')} ON CONFLICT (pipeline, id) DO NOTHING`,
+       VALUES ${some.map(() => tuple).join(', ')} ON CONFLICT (pipeline, id) DO NOTHING RETURNING id`,
       some.flat(),
     )
+    for (const { id } of got) inserted.add(id)
   }
   return inserted
 }

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { freshDatabase } from '../../../../scripts/test-database.ts'
 import type { Tx } from '../../../ledger/contract.ts'
+import type { Ledger } from '../../../ledger/ledger.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import { knownPrefixes } from '../../../search/index/bulk.ts'
 import { openSearch } from '../../../search/search.ts'
+import { foundOf } from '../placing.ts'
 import { SHARD_COLUMNS, shardsById } from './rows.ts'
-import { listedUnseen, lockVersions, pruneShards, shardsOfUris, storeShards, unlisted } from './shards.ts'
+import {
+  listedUnseen,
+  lockVersions,
+  placeShards,
+  pruneShards,
+  shardsOfUris,
+  storeShards,
+  unlisted,
+} from './shards.ts'
 import { IngestTables } from './tables.ts'
 
 test('what is looked for with every object is found by an index, however many shards a pipeline has', async () => {
@@ -73,6 +84,48 @@ test('what is looked for with every object is found by an index, however many sh
     await ledger.close()
   }
 })
+
+test('what two processes are told of one new object at the same time counts from both', async () => {
+  const database = await freshDatabase()
+  const [one, other] = [await openLedger(database.url), await openLedger(database.url)]
+  try {
+    const tables = await IngestTables.open(one)
+    const uri = 's3://bucket/a'
+    const placing = { pipeline: 'logs', overwrites: 'replace', nowMs: 1, inIndex: new Map() } as const
+    const listed = foundOf(uri, { id: 'v' }, { sizeBytes: 1, isCurrent: true })
+    const told = { id: 'v', versionId: 'id', sequencer: '0a' }
+    const announced = foundOf(uri, told, { sizeBytes: 1, isCurrent: false })
+    const isPlaced = Promise.withResolvers<void>()
+    const isMet = Promise.withResolvers<void>()
+    const listing = one.transaction(async (tx) => {
+      await placeShards(tx, { ...placing, listing: { generation: 1, askedAtMs: 1 } }, [listed])
+      isPlaced.resolve()
+      await isMet.promise
+    })
+    await isPlaced.promise
+    const placed = other.transaction((tx) => placeShards(tx, { ...placing, nowMs: 2 }, [announced]))
+    await untilOneWaits(one)
+    isMet.resolve()
+    await listing
+    assert.deepEqual(
+      (await placed).map(({ act, state }) => [act, state]),
+      [['known', 'open']],
+    )
+    const { sequencer, version_id, listing: generation } = (await tables.shard('logs', listed.id))!
+    assert.deepEqual([sequencer, version_id, generation], ['0a', 'id', 1])
+  } finally {
+    await one.close()
+    await other.close()
+    await database.drop()
+  }
+})
+
+/** For a lock of another. */
+async function untilOneWaits({ driver }: Ledger): Promise<void> {
+  const isWaiting = (): Promise<unknown> =>
+    driver.read((tx) => tx.get(`SELECT 1 AS n FROM pg_locks WHERE NOT granted`))
+  while (!(await isWaiting())) await sleep(10)
+}
 
 const SOME = 20
 const MANY = 30_000

@@ -99,12 +99,13 @@ export async function runBriefing(kinds: AssistKinds, job: RunContext<AccountPay
   if (!account.settings.briefing) return { skip: 'the user wants no briefing', code: 'off' }
   const nowMs = kinds.clock.now()
   const last = account.row.briefedAtMs
+  const isRepeated = last !== null && dayOf(last) === dayOf(nowMs)
   const { signal, attempt } = job
   const id = `briefing-${createHash('sha256')
     .update(`${name} ${dayOf(nowMs)}`)
     .digest('hex')
     .slice(0, 24)}@tidemark.invalid`
-  if (last !== null && dayOf(last) === dayOf(nowMs)) {
+  if (isRepeated) {
     const done: Outcome = { note: 'already written today', code: 'nothing-new' }
     // A try before this one may have ended between its note and the mail.
     if (attempt === 1) return done
@@ -116,7 +117,8 @@ export async function runBriefing(kinds: AssistKinds, job: RunContext<AccountPay
     })
     if (found.ids.length > 0) return done
   }
-  const { text } = await briefingOf(kinds, name, last ?? undefined)
+  // What an earlier try has noted is not when the one before was written: that was a day ago.
+  const { text } = await briefingOf(kinds, name, isRepeated ? nowMs - DAY_MS : (last ?? undefined))
   await job.commit({ effects: (tx) => noteBriefing(tx, name, nowMs) })
   await account.client.insert(
     { raw: mailOf({ address: name, text, id, nowMs }), labelIds: ['INBOX', 'UNREAD'], internalMs: nowMs },

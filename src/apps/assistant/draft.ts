@@ -44,8 +44,8 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
     if (!record.isApplied || (await isLabelledLate(talk))) return settle(talk)
     return { note: 'no draft is wanted', code: 'not-wanted' }
   }
-  // Somebody has asked anew meanwhile, or new mail has.
-  if (triesOf(job) > 0 && record.problemCode !== UNUSABLE) {
+  // Somebody has asked anew meanwhile, or new mail has. A second run finds what the first has written.
+  if (triesOf(job) > 0 && job.attempt === 1 && record.problemCode !== UNUSABLE) {
     return { note: 'another draft has taken its place', code: 'not-wanted' }
   }
   const messages = await talk.read()

@@ -252,6 +252,7 @@ describe('a bad object that is in its bucket no more', () => {
         store.put('a.ndjson', lines(2))
         await world.list()
         assert.equal((await world.status()).objects.bad, 1, 'somebody may ask for it again')
+        assert.equal(store.open, 0, 'it is asked for, and left')
         store.denied.add('s3://bucket/a.ndjson')
         await world.list()
         assert.equal((await world.status()).objects.bad, 1, 'who may not look knows nothing')

@@ -140,6 +140,8 @@ export class MemoryStore implements ObjectStore {
   failing: TidemarkError | undefined
   pieceBytes = 64
   readonly denied = new Set<string>()
+  /** Bodies that were neither read to their end nor left. */
+  open = 0
   /** Those that were overwritten or removed, where the store keeps versions. */
   readonly older: Stored[] = []
   /** Called while an object is read, with how much of it was given out. */
@@ -164,14 +166,19 @@ export class MemoryStore implements ObjectStore {
     if (options.version && options.version.id !== found.version.id) {
       throw new TidemarkError(`${uri} was replaced`, { kind: 'gone', code: 'object-replaced' })
     }
+    this.open += 1
     return { ...headOf(found), bytes: this.#bytes(uri, found.bytes.subarray(options.fromByte)) }
   }
 
   async *#bytes(uri: string, bytes: Buffer): AsyncGenerator<Uint8Array> {
     const piece = this.pieceBytes
-    for (let from = 0; from < bytes.length; from += piece) {
-      await this.onBytes?.(uri, from)
-      yield bytes.subarray(from, from + piece)
+    try {
+      for (let from = 0; from < bytes.length; from += piece) {
+        await this.onBytes?.(uri, from)
+        yield bytes.subarray(from, from + piece)
+      }
+    } finally {
+      this.open -= 1
     }
   }
 

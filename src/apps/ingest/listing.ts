@@ -99,7 +99,7 @@ async function takePage(
   })
   await job.commit({
     jobs: prepared.jobs,
-    locks: prepared.locks,
+    locks: objectLocks(of.pipeline, [...prepared.found.map(({ uri }) => uri), ...passedOver]),
     effects: async (tx) => {
       await prepared.place(tx)
       if (passedOver.length > 0) await noteShown(tx, of, passedOver)
@@ -129,50 +129,66 @@ async function tellAllGone(
     const rows = await driver.read((tx) => unlisted(tx, of, { after, limit: GONE_PAGE }))
     const covered = rows.filter(({ uri }) => isCovered(location, uri))
     const unseen = await driver.read((tx) => listedUnseen(tx, of, covered.flatMap(hiddenBy)))
-    const unlistedOnes = covered.filter((row) => !hiddenBy(row).some((uri) => unseen.has(uri)))
-    const vanished = await askedInVain(kinds, job, unlistedOnes)
-    if (vanished.length > 0) {
-      const uris = vanished.map(({ uri }) => uri)
+    const notListed = covered.filter((row) => !hiddenBy(row).some((uri) => unseen.has(uri)))
+    const { away, isTold } = await askedInVain(kinds, job, notListed)
+    if (away.length > 0) {
+      let told = 0
       await job.commit({
-        locks: objectLocks(of.pipeline, uris),
+        locks: objectLocks(
+          of.pipeline,
+          away.map(({ uri }) => uri),
+        ),
         effects: async (tx) => {
+          told = 0
           const when = { generation: of.generation, nowMs: kinds.clock.now() }
-          for (const row of vanished) await tellGone(tx, row, when)
+          for (const row of away) told += (await tellGone(tx, row, when)) ? 1 : 0
         },
       })
+      gone += told
     }
-    gone += vanished.length
-    if (rows.length < GONE_PAGE) break
+    if (rows.length < GONE_PAGE || !isTold) break
+    job.progress({ label: location })
     after = rows.at(-1)!.id
   }
   return gone
 }
 
-/** A listing shows what is current: an older version may be there all the same, and whoever may not look is not told. */
+/**
+ * A listing shows what is current: an older version may be there all the same, and whoever may not look is not told. A
+ * folder keeps no older ones, so that what it does not list is not there. `isTold`: the store answered.
+ */
 async function askedInVain(
   { pipelines }: IngestKinds,
   { signal }: Pick<RunContext<PipelinePayload>, 'signal'>,
   rows: readonly ShardRow[],
-): Promise<ShardRow[]> {
-  const isAway = async (row: ShardRow): Promise<boolean> => {
+): Promise<{ away: ShardRow[]; isTold: boolean }> {
+  const ask = async (row: ShardRow): Promise<'away' | 'there' | 'silent'> => {
+    if (isFile(row)) return 'away'
     try {
       const store = await pipelines.store(row.pipeline, row.uri)
       const { bytes } = await store.read(row.uri, { version: versionOf(row), fromByte: 0, signal })
-      await bytes[Symbol.asyncIterator]().return?.()
-      return false
+      // What was not begun with cannot be left: its connection would stay.
+      for await (const _ of bytes) break
+      return 'there'
     } catch (thrown) {
       if (signal.aborted) throw thrown
-      // Whatever else is wrong is no proof.
-      return asTidemarkError(thrown).kind === 'gone'
+      const { kind } = asTidemarkError(thrown)
+      // Whatever else is wrong with it is no proof.
+      return kind === 'gone' ? 'away' : kind === 'permanent' ? 'there' : 'silent'
     }
   }
   const away: ShardRow[] = []
   for (let from = 0; from < rows.length; from += ASKED_AT_ONCE) {
     const some = rows.slice(from, from + ASKED_AT_ONCE)
-    const answers = await Promise.all(some.map(isAway))
-    away.push(...some.filter((_, at) => answers[at]))
+    const answers = await Promise.all(some.map(ask))
+    away.push(...some.filter((_, at) => answers[at] === 'away'))
+    if (answers.includes('silent')) return { away, isTold: false }
   }
-  return away
+  return { away, isTold: true }
+}
+
+function isFile({ uri }: Pick<ShardRow, 'uri'>): boolean {
+  return uri.startsWith('file:')
 }
 
 /** A listing of this place would have shown it. Of a folder: what is below it. */
@@ -182,9 +198,10 @@ function isCovered(location: string, uri: string): boolean {
 }
 
 /** A file of which nothing can be told, and folders above it that cannot be looked into, are listed as such. */
-function hiddenBy({ uri }: Pick<ShardRow, 'uri'>): string[] {
+function hiddenBy(row: Pick<ShardRow, 'uri'>): string[] {
+  const { uri } = row
   const slashes = [...uri.matchAll(/\//g)].map(({ index }) => index).slice(2)
-  return [uri, ...slashes.map((at) => uri.slice(0, at + 1))]
+  return [...(isFile(row) ? [uri] : []), ...slashes.map((at) => uri.slice(0, at + 1))]
 }
 
 /** As JSON: a key may have characters that no database keeps. */

@@ -214,12 +214,21 @@ function headOf(uri: string, response: Response, sizeBytes: number | null): Obje
       hint: 'Without them nobody can tell whether it was read before.',
     })
   }
+  const contentEncoding = response.headers.get('content-encoding')
+  // It was asked for as it is, and these are known by their first bytes; others would be read as if they were text.
+  if (contentEncoding !== null && !/^(?:identity|x?-?gzip|zstd)$/i.test(contentEncoding.trim())) {
+    throw new TidemarkError(`${uri} is sent packed as ${contentEncoding}, which cannot be unpacked`, {
+      kind: 'permanent',
+      code: 'content-encoding',
+      hint: 'Its server should send it as it is, or packed with gzip or zstd.',
+    })
+  }
   return {
     version: { id },
     sizeBytes,
     modifiedAtMs,
     contentType: response.headers.get('content-type'),
-    contentEncoding: response.headers.get('content-encoding'),
+    contentEncoding,
   }
 }
 

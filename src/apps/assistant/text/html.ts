@@ -234,8 +234,11 @@ class Page {
       const one = shownWith(around, [...own, ...(look ? [look] : []), ...inline], isSized)
       this.work += 1
       if (!isSame(one, shown)) instead.set(doubt, one)
+      if (instead.size <= DOUBTS_MAX) continue
+      hidden ??= 'display-none'
+      instead.clear()
+      break
     }
-    if (instead.size > DOUBTS_MAX) hidden ??= 'display-none'
     const isQuote = name === 'blockquote' && hidden === undefined
     isPre ||= name === 'pre'
     return { isMerged: false, hidden, isUsual, shown, instead, hasNames, isPre, isQuote, isFar }

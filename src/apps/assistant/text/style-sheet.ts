@@ -68,6 +68,7 @@ export class StyleSheet {
   #selectors = 0
   #selectorsChars = 0
   #comparisons = 0
+  #doubts = 0
   #isFull = false
   /** Some `--name` may have a value. */
   hasNames = false
@@ -92,7 +93,7 @@ export class StyleSheet {
     const isLower = lower.every((name, at) => name === names[at])
     for (const name of this.#count === 0 ? [] : new Set(lower)) {
       for (const rule of this.#rules.get(name) ?? []) {
-        if (!this.#compare()) break
+        if (!this.#compare(rule.last)) break
         if (this.#holds(rule, rule.last, { tag, attributes, names })) held.push(rule)
         else if (
           !(isLower && rule.isLower) &&
@@ -102,7 +103,7 @@ export class StyleSheet {
         }
       }
       for (const { compound, name: watched } of this.#watched.get(name) ?? []) {
-        if (this.#compare() && isOf(compound, { tag, attributes, names })) around.push(watched)
+        if (this.#compare(compound) && isOf(compound, { tag, attributes, names })) around.push(watched)
       }
     }
     names.push(...around)
@@ -120,9 +121,10 @@ export class StyleSheet {
     }
   }
 
-  #compare(): boolean {
-    this.work += 1
-    this.#comparisons += 1
+  #compare({ classes, attributes }: Compound): boolean {
+    const names = 1 + classes.length + attributes.length
+    this.work += names
+    this.#comparisons += names
     return this.#comparisons <= COMPARISONS_MAX
   }
 
@@ -171,21 +173,29 @@ export class StyleSheet {
       const declared = piece.lastIndexOf(';') + 1
       const outer = open.at(-1)
       if (outer) outer.style += piece.slice(0, declared)
-      const head = piece.slice(declared).trim()
+      // Few blanks are as good as many, of which patterns would try each.
+      const head = piece.slice(declared).trim().replace(/\s+/g, ' ')
       const isGroup = GROUP.test(head)
       if (isGroup && isRare(head)) {
         from = blockEnd(css, at)
         continue
       }
-      const doubts = [outer?.doubt ?? '']
-      if (isGroup ? !isUsual(head) : (outer?.head ?? '') !== '') doubts.push(isGroup ? head : outer!.head)
+      const isDoubtful = isGroup ? !isUsual(head) : (outer?.head ?? '') !== ''
+      const around = outer?.doubt ?? ''
       open.push({
         head: (isGroup ? '' : head.replaceAll('&', '')) || (outer?.head ?? ''),
         style: '',
-        doubt: doubts.join(' ').trim().slice(0, DOUBT_CHARS_MAX),
+        doubt: isDoubtful ? this.#doubtOf(around, isGroup ? head : outer!.head) : around,
       })
     }
     for (let rest = css.slice(from); open.length > 0; rest = '') end(rest)
+  }
+
+  /** One that takes too many words is like no other. */
+  #doubtOf(around: string, words: string): string {
+    if (around.length + words.length < DOUBT_CHARS_MAX) return `${around} ${words}`.trim()
+    this.#doubts += 1
+    return `too long ${this.#doubts}`
   }
 
   #addRules(selectors: string, style: string, doubt: string): void {
@@ -258,7 +268,7 @@ export class StyleSheet {
     if (text === '' || DYNAMIC.test(text)) return undefined
     let doubt = outerDoubt
     const inDoubt = (): void => {
-      if (doubt === outerDoubt) doubt = `${outerDoubt} ${text}`.slice(0, DOUBT_CHARS_MAX)
+      if (doubt === outerDoubt) doubt = this.#doubtOf(outerDoubt, selector.trim())
     }
     if (bare.hasBrackets || text.includes(':') || selector.includes('|')) inDoubt()
     if (isLong) {
@@ -363,6 +373,7 @@ function plainCss(text: string): string {
 
 const GROUP = /^@(?:media|supports|layer|container|document|scope|starting-style)/i
 const DOUBT_CHARS_MAX = 1_000
+const CONDITION_CHARS_MAX = 500
 
 function nextBrace(css: string, from: number): number {
   for (let at = from; at < css.length; at++) {
@@ -406,6 +417,7 @@ function withoutBrackets(selector: string): { text: string; hasBrackets: boolean
 
 /** What everybody meets who reads on a large screen. */
 function isUsual(head: string): boolean {
+  if (head.length > CONDITION_CHARS_MAX) return false
   const rest = head.replace(/^@media\s*(?:(?:only\s+)?(?:screen|all)\b)?/i, '')
   if (rest === head) return false
   const left = rest.replace(
@@ -417,6 +429,8 @@ function isUsual(head: string): boolean {
 
 /** Paper, a dark screen, a small one: what only they hide is seen elsewhere. */
 function isRare(head: string): boolean {
+  // Of others, such as `@supports (max-width: 1px)`, it would say nothing about screens.
+  if (!/^@media\b/i.test(head) || head.length > CONDITION_CHARS_MAX) return false
   if (/,|\bor\b|\bnot\b/i.test(head)) return false
   if (/^@media\s+(?:only\s+)?print\b/i.test(head)) return true
   if (/prefers-color-scheme\s*:\s*dark/i.test(head)) return true
@@ -436,7 +450,7 @@ function blockEnd(css: string, open: number): number {
 }
 
 const DYNAMIC =
-  /::?(?:hover|focus|active|visited|target|before|after|first-line|first-letter|placeholder|selection|marker|checked|disabled)/i
+  /::?(?:hover|focus|active|visited|target|before|after|first-line|first-letter|placeholder|selection|marker)/i
 const SELECTOR_CHARS_MAX = 300
 
 function partsOf(text: string): string[] {

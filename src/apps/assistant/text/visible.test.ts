@@ -151,6 +151,21 @@ describe('text that a person does not see is not read', () => {
       '<style>html{--x:none}</style><p style="display:var(--x,block)">HID</p>',
       'display-none',
     ],
+    [
+      'a condition about programs that reads as one about screens',
+      '<style>@supports (max-width:500px){.x{display:none}}</style><p class=x>HID</p>',
+      'display-none',
+    ],
+    [
+      'a place of which another rule seems to be',
+      '<style>.x:nth-child(n){color:#fff}.x:nth-child(9999){color:#000}</style><p class=x>HID</p>',
+      'same-colour',
+    ],
+    [
+      'a box that is ticked',
+      '<style>input:checked ~ .x{display:none}</style><input checked><p class=x>HID</p>',
+      'display-none',
+    ],
     ['zoom', '<p style="zoom:0.01">HID</p>', 'tiny-font'],
     ['the mask of a program', '<p style="-webkit-mask-image:url(x)">HID</p>', 'clipped'],
     [
@@ -587,6 +602,14 @@ describe('hostile HTML', () => {
     [
       'names in other letters',
       (size) => `<style>${'.A{color:red}'.repeat(size / 26)}</style>${'<p class=a>x</p>'.repeat(size / 40)}`,
+    ],
+    [
+      'blanks in a condition',
+      (size) => `<style>@media x${' '.repeat(10 * size)}y{.a{color:red}}</style><p>x`,
+    ],
+    [
+      'rules within nothing but each other',
+      (size) => `<style>${'x'.repeat(size)}{${'&{'.repeat(size)}</style><p>x`,
     ],
     ['namespaces', (size) => `<style>${'a'.repeat(size)}|b{color:red}</style><p>x`],
     ['blanks', (size) => ' '.repeat(size)],

@@ -506,20 +506,21 @@ export async function noteShown(
   )
 }
 
-/** It is in its bucket no more, and so no item that waits for anybody. Its code and its reason stay. */
+/** It is in its bucket no more, and so no item that waits for anybody. Its code and its reason stay. Answers whether it was. */
 export async function tellGone(
   tx: Tx,
   shard: ShardRow,
   { generation, nowMs }: { generation: number; nowMs: number },
-): Promise<void> {
+): Promise<boolean> {
   const { pipeline, id } = shard
   const changed = await tx.run(
     `UPDATE ingest_shards SET state = 'gone', updated_at = ? WHERE pipeline = ? AND id = ? AND updated_at = ?
        AND state IN (${stateList(statesBefore('vanish'))}) AND COALESCE(bad_in, 0) < ? AND COALESCE(listing, 0) < ?`,
     [Math.max(nowMs, shard.updated_at + 1), pipeline, id, shard.updated_at, generation, generation],
   )
-  if (changed === 1)
-    await forgetBadItem(tx, { stream: streamOf(pipeline), kind: OBJECT_KIND, item: itemOf(shard) })
+  if (changed !== 1) return false
+  await forgetBadItem(tx, { stream: streamOf(pipeline), kind: OBJECT_KIND, item: itemOf(shard) })
+  return true
 }
 
 /** Its records are hidden until its end from now on. */

@@ -559,6 +559,9 @@ describe('assist', () => {
     const { draft } = await bodyOf('getAssistAccountsByAccountThreadsByThread', of)
     assert.match(draft.text, /simulated/)
     await call('getAssistAccountsByAccountThreadsByThread', 404, unknown)
+    const mail = await bodyOf('getAssistAccountsByAccountThreadsByThreadMessages', of)
+    assert.ok(mail.items.length > 0)
+    await call('getAssistAccountsByAccountThreadsByThreadMessages', 404, unknown)
     await bodyOf(
       'postAssistAccountsByAccountThreadsByThreadRework',
       { ...of, body: { instruction: 'Shorter' } },
@@ -588,6 +591,12 @@ describe('assist', () => {
     const event = events.find(({ canUndo, what }: Body) => canUndo && what === 'corrected')
     const undo = 'postAssistAccountsByAccountThreadsByThreadEventsByEventUndo'
     await quiet()
+    const examples = await bodyOf('getAssistExamples')
+    const example = { params: { id: examples.items[0].id } }
+    await bodyOf('putAssistExamplesById', { ...example, body: { isOn: false } })
+    await bodyOf('deleteAssistExamplesById', example)
+    await call('putAssistExamplesById', 404, { ...example, body: { isOn: true } })
+    await call('deleteAssistExamplesById', 404, example)
     await bodyOf(undo, { params: { ...of.params, event: event.id } }, 202)
     await call(undo, 404, { params: { ...of.params, event: 999_999 } })
     await quiet()

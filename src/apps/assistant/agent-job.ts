@@ -82,15 +82,20 @@ async function withAgent(
     commit: (effects) => job.commit({ effects }),
     signal,
   })
-  const isDrafted = talk.record.draftKey !== null
   const { record } = talk
+  // One that another job has only noted, and did not make, is none.
+  const drafts = (await talk.openDrafts()).filter(({ state }) => state !== 'intended')
+  const draft = drafts.find(({ key }) => key === record.draftKey) ?? drafts.at(-1)
   const failed = result.status !== 'completed'
   const why = `The agent ${about.profile}: ${result.text || result.status}`.slice(0, 500)
-  const next = failed ? talk.changed({ label: 'action_required' }) : record
+  const isWithout = draft === undefined && record.label === 'outbox'
+  const instead = failed ? 'action_required' : isWithout ? 'needs_response' : undefined
+  const next = instead ? talk.changed({ label: instead }) : record
   const label = CATEGORIES.find((category) => category === next.label)
   const ended: Partial<ThreadRecord> = {
-    status: isDrafted ? 'drafted' : 'skipped',
-    category: isDrafted ? 'needs_response' : (label ?? record.category),
+    status: draft ? 'drafted' : 'skipped',
+    category: draft ? 'needs_response' : (label ?? record.category),
+    draftKey: draft?.key ?? null,
     reasoning: why,
     isForced: false,
   }

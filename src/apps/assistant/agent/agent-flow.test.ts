@@ -6,6 +6,7 @@ import type { SimOptions } from '../../../sim/start.ts'
 import { reclassify, requestSync } from '../actions.ts'
 import { ANN, type AssistWorld, bodyOf, DATABASES, startAssistWorld, until } from '../assist-world.suite.ts'
 import { SENDS_PER_DAY_MAX } from '../sending.ts'
+import { putDraft } from '../store/records.ts'
 import { agentProfile } from './profiles.ts'
 
 const ROUTING = [{ name: 'shop', match: { sender_domain: 'shop.example' }, profile: 'desk' }]
@@ -106,6 +107,29 @@ for (const database of DATABASES) {
 }
 
 describe('an agent', () => {
+  test('that is asked again leaves the draft that is there on record, not one that another job only noted', () => {
+    let runs = 0
+    const script = agentSays(() => {
+      runs += 1
+      return runs === 1 ? wants({ name: 'create_draft', input: { text: 'It comes tomorrow.' } })() : ends()
+    }, ends)
+    return withWorld({ script }, async (w) => {
+      const { threadId } = fromShop(w)
+      await w.sync()
+      const [made] = await w.worker.tables.drafts(ANN, threadId)
+      const noted = { ...made!, key: 'noted', state: 'intended' as const, draftId: null, messageId: null }
+      await w.worker.ledger.transaction(async (tx) => {
+        await putDraft(tx, noted)
+        await tx.run(`UPDATE assist_threads SET draft_key = 'noted' WHERE thread = ?`, [threadId])
+      })
+      await reclassify(w.place, { account: ANN, thread: threadId })
+      await w.settled()
+      const record = await w.record(threadId)
+      assert.equal(runs, 2)
+      assert.deepEqual([record?.status, record?.draftKey], ['drafted', made!.key])
+    })
+  })
+
   test('leaves other mail to the pipeline', () =>
     withWorld({ script: agentSays(ends) }, async (w) => {
       const mail = w.arrive({ text: 'Your parcel has shipped.' })

@@ -39,6 +39,9 @@ describe('without a file', () => {
         attempts: 3,
         model_wait_minutes: 10,
         follow_up_days: 3,
+        follow_up_hour: 7,
+        briefing_hour: 6,
+        watch_hours: 24,
         push_keys_url: 'https://www.googleapis.com/oauth2/v3/certs',
         patience_minutes: 10,
       },
@@ -159,7 +162,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 136)
+    assert.equal(origins.size, 139)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

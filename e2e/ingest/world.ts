@@ -273,7 +273,7 @@ export class OracleWorld {
       if (message?.outcome === 'waiting') {
         const isOfBefore = message.receives.at(-1)!.atMs < (this.#madeAnewAtMs.get(name) ?? 0)
         const told = [{ id: message.id, body: Buffer.from(message.body) }]
-        this.#looks.push(this.checkSettled(isOfBefore ? before(name) : name, told))
+        this.#looks.push(this.checkSettled(name, told, { isOfBefore }))
       }
       return acknowledge(receipt, by)
     }
@@ -281,9 +281,14 @@ export class OracleWorld {
 
   /**
    * What these messages announce was settled before now, with this announcement or a later one of it, or the history has
-   * failed. What is settled while the ledger is asked comes too late.
+   * failed. What is settled while the ledger is asked comes too late. One that was received before the pipeline was made
+   * anew may have been placed before that, or after.
    */
-  async checkSettled(name: string, messages: readonly { id: string; body: Uint8Array }[]): Promise<void> {
+  async checkSettled(
+    name: string,
+    messages: readonly { id: string; body: Uint8Array }[],
+    { isOfBefore = false } = {},
+  ): Promise<void> {
     const nowMs = systemClock.now()
     for (const { id, body } of messages) {
       const envelope = parseEnvelope({ body, attributes: {} })
@@ -294,6 +299,7 @@ export class OracleWorld {
         if (this.#isMovedTo(uri)) continue
         const shard = shardId(uri, version?.id ?? '')
         const settled = await this.#settled(name, shard, nowMs)
+        if (isOfBefore) settled.push(...(await this.#settled(before(name), shard, nowMs)))
         const told = version?.sequencer
         const isCovered = settled.some(
           ({ sequencer }) =>

@@ -53,6 +53,27 @@ for (const database of ['sqlite', 'postgres'] as const) {
     )
 
     withWorld(
+      'that is removed and made anew acknowledges no message of which only the one before it was told',
+      async (world) => {
+        const { engine, kinds, ledger, receiver } = world.process
+        const { sequencer } = world.store.put('a.ndjson', lines(2))
+        await engine.pause('all')
+        world.announce('a.ndjson')
+        await receiver.drain(new AbortController().signal)
+        await ledger.transaction((tx) => dropPipeline(tx, NAME))
+        await engine.resume('all')
+        await world.list()
+        assert.equal((await world.seen()).length, 2)
+        assert.deepEqual([world.queue.acknowledged, receiver.held.size], [[], 0])
+        world.queue.redeliver()
+        await world.run()
+        assert.deepEqual(world.queue.acknowledged, ['m1'])
+        const [shard] = await kinds.tables.shards({ pipeline: NAME, after: '', limit: 1 })
+        assert.equal(shard!.sequencer, sequencer)
+      },
+    )
+
+    withWorld(
       'that is added again just when it begins to be forgotten keeps what it has',
       async (world, accounts) => {
         world.store.put('a.ndjson', lines(3))

@@ -3,9 +3,10 @@
  * not be forgotten is in the ledger, and a message that is forgotten here comes again.
  *
  *   ready ──a shard is taken──▶ reading ──all its shards are settled──▶ completed ──acknowledged──▶ (gone)
- *     └── its visibility ends, the service says that it is another's, or a shard of it is known no more ──▶ (gone)
+ *     └── its visibility ends, the service says that it is another's, or what it told of is known no more ──▶ (gone)
  */
 import type { QueueMessage } from '../../cloud/queue.ts'
+import { type Found, isLater } from './plan.ts'
 import { isSettled } from './shard-states.ts'
 import type { ShardStanding } from './store/tables.ts'
 import type { Granted } from './visibility.ts'
@@ -14,15 +15,18 @@ export type HeldState = 'ready' | 'reading' | 'completed'
 
 export type Held = Granted & {
   message: QueueMessage
-  /** Its shards that are not known to be settled. */
-  waiting: Set<string>
+  /** Its shards that are not known to be settled, and up to which event of the object it told of each. */
+  waiting: Map<string, string | null>
   state: HeldState
+  /** In the order in which they were held. */
+  n: number
 }
 
 export class HeldMessages {
   readonly #held = new Map<string, Held>()
   readonly #byShard = new Map<string, Set<string>>()
   readonly #completed = new Set<string>()
+  #n = 0
 
   get size(): number {
     return this.#held.size
@@ -33,15 +37,22 @@ export class HeldMessages {
   }
 
   /** One that comes again is acknowledged by what came last. */
-  hold(message: QueueMessage, shards: readonly string[], nowMs: number): void {
+  hold(message: QueueMessage, shards: readonly Pick<Found, 'id' | 'sequencer'>[], nowMs: number): void {
     this.drop(message.id)
+    this.#n += 1
     const { visibleAtMs } = message
     const granted = { receivedAtMs: nowMs, grantedAtMs: nowMs, visibleAtMs }
-    this.#held.set(message.id, { ...granted, message, waiting: new Set(shards), state: 'ready' })
-    for (const shard of shards) {
+    const waiting = new Map(shards.map(({ id, sequencer }) => [id, sequencer]))
+    this.#held.set(message.id, { ...granted, message, waiting, state: 'ready', n: this.#n })
+    for (const shard of waiting.keys()) {
       const of = this.#byShard.get(shard) ?? new Set()
       this.#byShard.set(shard, of.add(message.id))
     }
+  }
+
+  /** What is held by now: whoever asks the ledger now learns nothing about what is held later. */
+  mark(): number {
+    return this.#n
   }
 
   /** The shards of which it matters what became. */
@@ -54,26 +65,41 @@ export class HeldMessages {
   }
 
   /**
-   * A shard that is known no more may have gone with its pipeline, unread: that proves nothing. Its messages are let go of,
-   * and whoever gets them next decides.
+   * What the ledger said of a shard when so many were held. Where it is known no more, or settled without what a message
+   * told of it, it went with its pipeline, unread, and at most another has its name: that proves nothing. Such messages
+   * are let go of, and whoever gets them next decides.
    */
-  learn(shard: string, standing: ShardStanding | undefined): void {
+  learn(shard: string, standing: ShardStanding | undefined, mark: number): void {
+    for (const held of this.#heldOf(shard)) {
+      // What was replaced when we looked may be back by this message.
+      if (held.n > mark) continue
+      if (standing && !isSettled(standing.state)) {
+        if (standing.token !== null) held.state = 'reading'
+      } else if (standing && isCovered(held, shard, standing.sequencer)) this.#settle(held, shard)
+      else this.drop(held.message.id)
+    }
+  }
+
+  /** A shard was settled here, with what was told of it when it was read. What came later is learned from the ledger. */
+  settled(shard: string, sequencer: string | null): void {
+    for (const held of this.#heldOf(shard)) if (isCovered(held, shard, sequencer)) this.#settle(held, shard)
+  }
+
+  #heldOf(shard: string): Held[] {
+    return [...(this.#byShard.get(shard) ?? [])].map((id) => this.#held.get(id)!)
+  }
+
+  #settle(held: Held, shard: string): void {
+    held.waiting.delete(shard)
+    this.#leave(shard, held.message.id)
+    held.state = held.waiting.size === 0 ? 'completed' : 'reading'
+    if (held.state === 'completed') this.#completed.add(held.message.id)
+  }
+
+  #leave(shard: string, id: string): void {
     const of = this.#byShard.get(shard)
-    if (!of) return
-    if (standing === undefined) {
-      for (const id of [...of]) this.drop(id)
-      return
-    }
-    const isOver = isSettled(standing.state)
-    for (const id of of) {
-      const held = this.#held.get(id)!
-      if (isOver) held.waiting.delete(shard)
-      if (held.waiting.size === 0) {
-        held.state = 'completed'
-        this.#completed.add(id)
-      } else if (isOver || standing.token !== null) held.state = 'reading'
-    }
-    if (isOver) this.#byShard.delete(shard)
+    of?.delete(id)
+    if (of?.size === 0) this.#byShard.delete(shard)
   }
 
   extended(id: string, { nowMs, byMs }: { nowMs: number; byMs: number }): void {
@@ -88,10 +114,10 @@ export class HeldMessages {
     if (!held) return
     this.#held.delete(id)
     this.#completed.delete(id)
-    for (const shard of held.waiting) {
-      const of = this.#byShard.get(shard)
-      of?.delete(id)
-      if (of?.size === 0) this.#byShard.delete(shard)
-    }
+    for (const shard of held.waiting.keys()) this.#leave(shard, id)
   }
+}
+
+function isCovered({ waiting }: Held, shard: string, sequencer: string | null): boolean {
+  return !isLater({ sequencer: waiting.get(shard) ?? null }, { sequencer })
 }

@@ -8,6 +8,7 @@ import type { MappedRecord, Mapping, OpenRecords } from './contract.ts'
 import type { KeptObjects } from './kept-objects.ts'
 import type { Pipelines } from './pipelines.ts'
 import type { IngestSettings } from './settings.ts'
+import type { ShardRow } from './store/rows.ts'
 import type { IngestTables } from './store/tables.ts'
 
 export type MapRecord = (value: Readonly<Record<string, unknown>>, mapping: Mapping) => MappedRecord
@@ -23,8 +24,11 @@ export type IngestDeps = {
   mapRecord: MapRecord
   kept: KeptObjects
   /** For receivers of this process: what they hold may be acknowledged. */
-  settled: (pipeline: string, shards: readonly string[]) => void
+  settled: (pipeline: string, shards: readonly SettledShard[]) => void
 }
+
+/** With what was told of it before it was read. */
+export type SettledShard = Pick<ShardRow, 'id' | 'sequencer'>
 
 export const OfPipeline = z.object({ pipeline: z.string() })
 export const OfShard = z.object({

@@ -144,7 +144,7 @@ async function readShard(
   if (!row) return endOf(job, { skip: REPLACED, code: 'replaced' })
   const publisher = new Publisher({ kinds, job, row, config, index })
   await publisher.readAll()
-  kinds.settled(row.pipeline, [row.id])
+  kinds.settled(row.pipeline, [row])
   return endOf(job, { note: `${publisher.position.published} records` })
 }
 

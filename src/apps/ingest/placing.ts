@@ -98,13 +98,13 @@ export async function preparePlacing(
         return found.isCurrent || found.sequencer !== null
       case 'stored':
         // Put there again: what is being read now may replace it before it is placed.
-        return overwrites === 'replace' && isLater(found, { sequencer: one.sequencer ?? null })
+        return overwrites === 'replace' && isLater(found, one)
       case 'bad':
       case 'gone':
         return back.has(found.id)
       case 'open':
         // What nobody has begun with has its job since it was placed, alone or together with others.
-        return one.token !== null || one.updated_at! < staleMs
+        return one.token !== null || one.updated_at < staleMs
       default:
         return false
     }
@@ -117,7 +117,7 @@ export async function preparePlacing(
     const isPruned = !one || (one.code === 'known' && one.disposed === null)
     if (isPruned && inIndex.has(found.id)) return after.do !== 'keep'
     if (one?.state !== 'stored' || !isTakenAway(after, one.disposed)) return false
-    return found.isCurrent || isLater(found, { sequencer: one.sequencer ?? null })
+    return found.isCurrent || isLater(found, one)
   }
   const isNew = ({ id }: Found): boolean => known.get(id) === undefined && !inIndex.has(id)
   return {

@@ -8,6 +8,7 @@ import { inlineBody } from './object-bytes.ts'
 import { streamOf } from './pipeline.ts'
 import { objectJob } from './placing.ts'
 import type { ShardRow } from './store/rows.ts'
+import { replaceShard } from './store/shards.ts'
 
 const KEY = 'a.ndjson'
 const TWO = { one: ['one 0', 'one 1'], two: ['two 0', 'two 1'] }
@@ -94,6 +95,34 @@ for (const database of ['sqlite', 'postgres'] as const) {
   }
 
   describe(`content that is put back, on ${database},`, () => {
+    withWorld(
+      'and told while the ledger is asked what became of it before is not acknowledged by that answer',
+      async (world, put) => {
+        const { engine, kinds, ledger, receiver } = world.process
+        await engine.pause('all')
+        await tellAgain(world, put('one'))
+        const [row] = await kinds.tables.shards({ pipeline: NAME, after: '', limit: 1 })
+        await ledger.transaction((tx) => replaceShard(tx, row!, world.clock.now()))
+        const states = kinds.tables.states.bind(kinds.tables)
+        let taking: Promise<unknown> | undefined
+        kinds.tables.states = async (...asked) => {
+          const answer = await states(...asked)
+          if (taking) return answer
+          world.queue.send({ Records: [world.event(KEY, put('one'))] })
+          taking = receiver.take(await world.queue.receive({ max: 10 }))
+          while (receiver.held.size < 2) await new Promise((resolve) => setImmediate(resolve))
+          return answer
+        }
+        await receiver.look()
+        await taking
+        assert.deepEqual([world.queue.acknowledged, receiver.held.size], [['m1'], 1])
+        await engine.resume('all')
+        await world.settle()
+        assert.deepEqual(world.queue.acknowledged, ['m1', 'm2'])
+        assert.deepEqual(await world.seen(), TWO.one)
+      },
+    )
+
     withWorld('is seen again when only a listing tells of it, by one swap, and once', async (world, put) => {
       await putAndRead(world, () => put('one', 40))
       await putAndRead(world, () => put('two'))

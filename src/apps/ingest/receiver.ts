@@ -19,10 +19,10 @@ import { SIGN_IN } from '../../ledger/control.ts'
 import type { Envelope, Refusal } from './contract.ts'
 import { parseEnvelope } from './envelope.ts'
 import { type Held, HeldMessages } from './held-messages.ts'
-import type { IngestKinds } from './kinds.ts'
+import type { IngestKinds, SettledShard } from './kinds.ts'
 import { type Pipeline, streamOf } from './pipeline.ts'
 import { foundByMessage, foundOf, type PreparedPlacing, preparePlacing } from './placing.ts'
-import type { Found } from './plan.ts'
+import { distinct, type Found } from './plan.ts'
 import { isLeftOut, isWithinReach, outOfReach } from './reach.ts'
 import { announcedOpen } from './store/on-their-way.ts'
 import {
@@ -166,8 +166,8 @@ export class Receiver {
   }
 
   /** Shards were settled here: what they were announced by need not wait for the next look. */
-  settled(shards: readonly string[]): void {
-    for (const shard of shards) this.held.learn(shard, { state: 'stored', token: null, eof: 1 })
+  settled(shards: readonly SettledShard[]): void {
+    for (const { id, sequencer } of shards) this.held.settled(id, sequencer)
     // Whatever completes until its turn comes is acknowledged with it.
     if (this.#isAcknowledging || this.held.completed().length === 0) return
     this.#isAcknowledging = true
@@ -184,8 +184,9 @@ export class Receiver {
     await this.#inTurn(async () => {
       const waiting = this.held.waiting()
       if (waiting.length > 0) {
+        const mark = this.held.mark()
         const standings = await this.#in.kinds.tables.states(this.name, waiting)
-        for (const shard of waiting) this.held.learn(shard, standings.get(shard))
+        for (const shard of waiting) this.held.learn(shard, standings.get(shard), mark)
       }
       await this.#acknowledgeCompleted()
       await this.#keepVisible()
@@ -285,7 +286,7 @@ export class Receiver {
         if (read.kind === 'nothing' || isGivenUp) done.push(message)
         continue
       }
-      const waiting = read.found.map(({ id }) => id).filter((id) => open.has(id))
+      const waiting = distinct(read.found).filter(({ id }) => open.has(id))
       // What it names and may not be read is shown; an inbox has no other end for it.
       if (refusalOf(read) && !isGivenUp) brought += waiting.length > 0 ? 1 : 0
       else if (waiting.length === 0) done.push(message)

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { IngestKinds } from './kinds.ts'
+import type { IngestKinds, SettledShard } from './kinds.ts'
 import { noteFailure, Receiver } from './receiver.ts'
 
 export type ReceiversInput = {
@@ -71,7 +71,7 @@ export class Receivers {
   }
 
   /** Shards were settled by a job of this process. */
-  settled(pipeline: string, shards: readonly string[]): void {
+  settled(pipeline: string, shards: readonly SettledShard[]): void {
     this.#made.get(pipeline)?.receiver.settled(shards)
   }
 

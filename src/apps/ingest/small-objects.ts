@@ -77,7 +77,10 @@ async function readSome(
     for (const { row } of read) jobs.push(disposeJob(kinds, pipeline, row))
   }
   await publish(kinds, job, { read, jobs, config })
-  kinds.settled(pipeline, [...isRead])
+  kinds.settled(
+    pipeline,
+    read.map(({ row }) => row),
+  )
   return { note: `${read.length} objects` }
 }
 

@@ -315,13 +315,7 @@ export class IngestTables {
   }
 }
 
-export type ShardStanding = {
-  state: ShardState
-  code?: string | null
-  token: string | null
-  eof: number
-  updated_at?: number
-  sequencer?: string | null
-  disposed?: string | null
-  published?: number
-}
+export type ShardStanding = Pick<
+  ShardRow,
+  'state' | 'code' | 'token' | 'eof' | 'updated_at' | 'sequencer' | 'disposed' | 'published'
+>

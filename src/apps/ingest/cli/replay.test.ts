@@ -7,6 +7,9 @@ import { after, before, test } from 'node:test'
 import { freshDatabase } from '../../../../scripts/test-database.ts'
 import { runCommand } from '../../../cli/main.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
+import { IngestWorld, lines, NAME } from '../ingest-world.suite.ts'
+import { dropPipeline } from '../store/pipelines.ts'
+import { replayed } from './replay.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'tidemark-ingest-replay-'))
 const drop = join(home, 'drop')
@@ -77,6 +80,7 @@ test('a replay says how many records it reads again, what came of them, and whic
       published: 0,
       quarantined: 2,
       waiting: 0,
+      replaced: 0,
       jobs: 1,
     },
   )
@@ -154,5 +158,27 @@ test('an object of a bucket is found below what is listed, in its bucket, and wi
   } finally {
     delete env.TIDEMARK_LEDGER_URL
     await database.drop()
+  }
+})
+
+test('records of an object that is replaced, or known no more, while they are read again are not told as published', async () => {
+  const world = await IngestWorld.open()
+  try {
+    const { kinds, ledger } = world.process
+    for (const key of ['a.ndjson', 'b.ndjson']) world.store.put(key, `not json\n{"m":"a wave of ${key}"}`)
+    await world.list()
+    const asked = await kinds.tables.quarantinedBy(NAME, '', 10)
+    const told = { name: NAME, asked, ids: asked.map(() => 0) }
+    const before = await replayed(kinds.tables, told)
+    assert.deepEqual(before.sums, { published: 0, quarantined: 2, waiting: 0, replaced: 0 })
+    world.store.put('a.ndjson', lines(1))
+    await world.list()
+    const after = await replayed(kinds.tables, told)
+    assert.deepEqual(after.sums, { published: 0, quarantined: 1, waiting: 0, replaced: 1 })
+    await ledger.transaction((tx) => dropPipeline(tx, NAME))
+    const gone = await replayed(kinds.tables, told)
+    assert.deepEqual(gone.sums, { published: 0, quarantined: 0, waiting: 0, replaced: 2 })
+  } finally {
+    await world.close()
   }
 })

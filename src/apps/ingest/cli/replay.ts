@@ -13,6 +13,7 @@ import { REPLACED } from '../plan.ts'
 import type { IngestRuntime } from '../runtime.ts'
 import { ingestSource } from '../sources.ts'
 import type { ShardRow } from '../store/rows.ts'
+import type { IngestTables } from '../store/tables.ts'
 import { findShard, withIngest } from './context.ts'
 
 type Input = { name: string; object: string | undefined; records: readonly string[] }
@@ -86,7 +87,7 @@ async function askedOfAll({ ingest }: IngestRuntime, name: string): Promise<Aske
 }
 
 function nothing({ output }: CliContext, name: string, row: ShardRow | undefined): void {
-  const records = { records: 0, published: 0, quarantined: 0, waiting: 0 }
+  const records = { records: 0, published: 0, quarantined: 0, waiting: 0, replaced: 0 }
   if (output.json) output.event({ type: 'replay', pipeline: name, objects: 0, ...records })
   else
     output.line(
@@ -94,25 +95,39 @@ function nothing({ output }: CliContext, name: string, row: ShardRow | undefined
     )
 }
 
+type Fate = 'published' | 'quarantined' | 'waiting' | 'replaced'
 type Replayed = { name: string; asked: readonly Asked[]; ids: readonly number[] }
 
-/** What is in quarantine no more was published, in one transaction. */
-async function report(
-  { output }: CliContext,
-  { ingest, ledger }: IngestRuntime,
+/**
+ * What became of them. What is in quarantine no more was published, in one transaction, unless its object is wanted no
+ * more: then nothing of it is there, whether it had been published or not.
+ */
+export async function replayed(
+  tables: IngestTables,
   { name, asked, ids }: Replayed,
-): Promise<void> {
-  const sums = { published: 0, quarantined: 0, waiting: 0 }
-  const unread: { shard: string; at: number }[] = []
+): Promise<{ sums: Record<Fate, number>; left: { shard: string; at: number }[] }> {
+  const sums: Record<Fate, number> = { published: 0, quarantined: 0, waiting: 0, replaced: 0 }
+  const left: { shard: string; at: number }[] = []
   for (const [n, { shard, n: records, at }] of asked.entries()) {
-    const there = await ingest.tables.quarantinedAt(name, shard)
-    const left = at ? there.filter((one) => at.includes(one)) : there.slice(0, records)
-    const state = (await ledger.job(ids[n]!))?.job.state
+    const row = await tables.shard(name, shard)
+    if (!row || row.state === 'skipped') {
+      sums.replaced += records
+      continue
+    }
+    const there = await tables.quarantinedAt(name, shard)
+    const of = at ? there.filter((one) => at.includes(one)) : there.slice(0, records)
+    const state = (await tables.ledger.job(ids[n]!))?.job.state
     const isWaiting = state === 'pending' || state === 'claimed'
-    sums[isWaiting ? 'waiting' : 'quarantined'] += left.length
-    sums.published += records - left.length
-    if (!isWaiting) unread.push(...left.slice(0, LEFT_SHOWN_MAX).map((one) => ({ shard, at: one })))
+    sums[isWaiting ? 'waiting' : 'quarantined'] += of.length
+    sums.published += records - of.length
+    if (!isWaiting) left.push(...of.slice(0, LEFT_SHOWN_MAX).map((one) => ({ shard, at: one })))
   }
+  return { sums, left }
+}
+
+async function report({ output }: CliContext, { ingest }: IngestRuntime, told: Replayed): Promise<void> {
+  const { name, asked, ids } = told
+  const { sums, left } = await replayed(ingest.tables, told)
   if (output.json) {
     const records = asked.reduce((sum, { n }) => sum + n, 0)
     output.event({ type: 'replay', pipeline: name, objects: asked.length, records, ...sums, jobs: ids })
@@ -121,9 +136,10 @@ async function report(
   const parts = [`${counted(sums.published, 'record')} published`]
   if (sums.quarantined > 0) parts.push(`${formatCount(sums.quarantined)} still in quarantine`)
   if (sums.waiting > 0) parts.push(`${formatCount(sums.waiting)} not read yet`)
+  if (sums.replaced > 0) parts.push(`${formatCount(sums.replaced)} of objects that were replaced meanwhile`)
   output.line(`${name}: ${parts.join(', ')}`)
   if (sums.waiting > 0) output.note('  The next tidemark ingest sync goes on, or tidemark serve.')
-  for (const { shard, at } of unread.slice(0, LEFT_SHOWN_MAX)) {
+  for (const { shard, at } of left.slice(0, LEFT_SHOWN_MAX)) {
     const page = { pipeline: name, shard, after: { shard, at: at - 1 }, limit: 1 }
     for (const { line, uri, reason } of await ingest.tables.quarantine(page)) {
       output.line(`  record ${at}${line === null ? '' : `, line ${formatCount(line)}`} of ${uri}: ${reason}`)

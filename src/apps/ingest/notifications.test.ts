@@ -198,7 +198,7 @@ describe('a pipeline', () => {
       answer.writeHead(200, { etag, 'content-length': text.length })
       answer.end(text)
     })
-    await add('plain-web', { queue: { kind: 'inbox' }, hosts: [new URL(server.url).host] }, {})
+    await add('plain-web', { queue: { kind: 'inbox' }, hosts: [server.url] }, {})
     const push = async (): Promise<PipelineStatus> => {
       const body = new TextEncoder().encode(JSON.stringify({ uri: `${server.url}/a.ndjson` }))
       const { ingest, ledger } = opened

@@ -95,7 +95,7 @@ export const pipelineSchema = z.strictObject({
       pathStyle: z.boolean().default(false),
     })
     .prefault({}),
-  /** Of https addresses: which hosts may be asked, with a port where it is not the usual one. */
+  /** Of https addresses: which hosts may be asked, with a port where it is not the usual one; see src/cloud/web. */
   hosts: z.array(text).max(100).default([]),
   /** How often it is listed; 0 for on demand only. */
   listEveryMinutes: z.int().min(0).max(525_600).default(60),

@@ -46,7 +46,7 @@ async function openSite(): Promise<StoreSite> {
   const server = await startServer(serve(kept, state))
   const pathOf = (key: string): string => `/${encodeURIComponent(key)}`
   return {
-    store: open([new URL(server.url).host]),
+    store: open([server.url]),
     uriOf: (key) => `${server.url}${pathOf(key)}`,
     put: async (key, bytes) => void kept.set(pathOf(key), { bytes, isDenied: false }),
     remove: async (key) => void kept.delete(pathOf(key)),
@@ -84,7 +84,7 @@ describe('addresses of the web', () => {
     const outer = await startServer(
       (_, answer) => void answer.writeHead(302, { location: `${inner.url}/` }).end(),
     )
-    const store = open([new URL(outer.url).host])
+    const store = open([outer.url])
     for (const uri of [
       `${inner.url}/`,
       `${outer.url}/`,
@@ -95,10 +95,28 @@ describe('addresses of the web', () => {
       assert.equal((await failure(store.read(uri, whole))).code, 'object-denied', uri)
     }
     assert.deepEqual([outer.requests.length, inner.requests.length], [1, 0])
-    const both = open([outer.url, inner.url].map((url) => new URL(url).host))
+    const both = open([outer.url, inner.url])
     assert.equal((await collect((await both.read(`${outer.url}/`, whole)).bytes)).toString(), 'secret')
     await outer.close()
     await inner.close()
+  })
+
+  test('are asked without TLS only of hosts that are listed so, by no redirect either', async () => {
+    const server = await startServer((_, answer) => void answer.writeHead(200, { etag: '"x"' }).end('a'))
+    const { host, hostname } = new URL(server.url)
+    for (const hosts of [[host], [hostname], [`https://${host}`]]) {
+      const error = await failure(open(hosts).read(`${server.url}/`, whole))
+      assert.equal(error.code, 'object-denied')
+      assert.match(error.message, /listed for https only/)
+    }
+    assert.equal(server.requests.length, 0)
+    const ways = await startServer(
+      (_, answer) => void answer.writeHead(302, { location: `${server.url}/` }).end(),
+    )
+    assert.equal((await failure(open([ways.url, host]).read(`${ways.url}/`, whole))).code, 'object-denied')
+    assert.deepEqual([ways.requests.length, server.requests.length], [1, 0])
+    await ways.close()
+    await server.close()
   })
 
   test('whose names lead into a network of their own are refused, unless that address is listed', async () => {
@@ -114,11 +132,11 @@ describe('addresses of the web', () => {
       'fd00::1',
       '::ffff:10.0.0.1',
     ]) {
-      const error = await failure(open(['localhost'], ['203.0.113.7', inside]).read(uri, whole))
+      const error = await failure(open(['http://localhost'], ['203.0.113.7', inside]).read(uri, whole))
       assert.equal(error.code, 'object-denied', inside)
     }
     assert.equal(server.requests.length, 0)
-    const listed = open(['localhost', '127.0.0.1'], ['127.0.0.1'])
+    const listed = open(['http://localhost', '127.0.0.1'], ['127.0.0.1'])
     assert.equal((await collect((await listed.read(uri, whole)).bytes)).toString(), 'a')
     await server.close()
   })
@@ -138,7 +156,7 @@ describe('addresses of the web', () => {
     const { port } = outside.address() as AddressInfo
     const inside = await listen('127.0.0.1', port)
     let bound = ['127.0.0.2']
-    const hosts = ['localhost', '127.0.0.2']
+    const hosts = ['http://localhost', '127.0.0.2']
     const store = new WebStore({ clock: systemClock, hosts, resolve: async () => bound })
     try {
       const body = await store.read(`http://localhost:${port}/a`, whole)
@@ -165,7 +183,7 @@ describe('addresses of the web', () => {
       answer.writeHead(200, modified === undefined ? {} : { 'last-modified': modified, 'content-length': 3 })
       answer.end('abc')
     })
-    const store = open([new URL(server.url).host])
+    const store = open([server.url])
     const uri = `${server.url}/a`
     const first = await store.read(uri, whole)
     await collect(first.bytes)

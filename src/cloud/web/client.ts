@@ -24,6 +24,7 @@ export type WebStoreOptions = {
   /** Addresses of a name; asked by each connection. */
   resolve: (host: string) => Promise<readonly string[]>
   /** `data.example.com`, `10.0.0.5`, or with a port: `127.0.0.1:8080`. */
+  /** Each as `host` or `host:port`; with `http://` before it, it may be asked without TLS as well. */
   hosts: readonly string[]
   /** Silence of the connection, not the length of the call. */
   timeoutMs?: number
@@ -33,6 +34,7 @@ type Opened = { response: Response; watch: SilenceWatch; leave(): void }
 
 const TIMEOUT_MS = 30_000
 const REDIRECTS_MAX = 5
+const PLAIN = 'http://'
 const ERROR_BYTES_MAX = 1_024
 
 export class WebStore implements ObjectStore {
@@ -153,7 +155,7 @@ export class WebStore implements ObjectStore {
     const { hostname } = this.#checkedHost(url)
     const { hosts, resolve } = this.#options
     // What is listed as such is meant.
-    const meant = [hostname, ...hosts].map(withoutBrackets)
+    const meant = [hostname, ...hosts.map(withoutScheme)].map(withoutBrackets)
     const isInside = (address: string): boolean => isInsideAddress(address) && !meant.includes(address)
     const ask = pinnedFetch({ resolve, isInside })
     const headers: Record<string, string> = {
@@ -178,11 +180,21 @@ export class WebStore implements ObjectStore {
     const { hosts } = this.#options
     if (!url || !/^https?:$/.test(url.protocol)) throw webErrors.hostDenied(address, 'it is no web address')
     if (url.username || url.password) throw webErrors.hostDenied(address, 'it holds a password')
-    if (!hosts.includes(url.host) && !hosts.includes(url.hostname)) {
+    const isListed = (listed: string): boolean => listed === url.host || listed === url.hostname
+    if (!hosts.map(withoutScheme).some(isListed)) {
       throw webErrors.hostDenied(address, `${url.host} is not listed`)
+    }
+    // Whoever is on the way could put other records there: a message does not decide that.
+    const isPlainListed = hosts.some((host) => host.startsWith(PLAIN) && isListed(withoutScheme(host)))
+    if (url.protocol === 'http:' && !isPlainListed) {
+      throw webErrors.hostDenied(address, `${url.host} is listed for https only; ${PLAIN}${url.host} is not`)
     }
     return url
   }
+}
+
+function withoutScheme(host: string): string {
+  return host.replace(/^https?:\/\//, '')
 }
 
 /** Of an address of IPv6 in an address of the web. */

@@ -129,7 +129,10 @@ function addQueueOptions(add: Command): void {
     .option('--endpoint <url>', 'another place than AWS or Google, for objects')
     .option('--queue-endpoint <url>', 'the same for the queue')
     .option('--path-style', 'the name of the bucket stands in the path and not in the host')
-    .option('--host <host...>', 'which hosts may be asked for objects with https addresses')
+    .option(
+      '--host <host...>',
+      'which hosts may be asked for objects with https addresses; http://HOST: also without TLS',
+    )
     .option('--credentials <file>', 'a JSON file with keys or a service account')
     .option(
       '--ambient-credentials',

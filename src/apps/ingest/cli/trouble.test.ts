@@ -1,6 +1,6 @@
 /** Pipelines that are configured wrongly, or whose queue, bucket or folder is not there: what commands say of them. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -127,4 +127,22 @@ test('a pipeline that is given another folder lists that one', async () => {
   await ingest('add', 'moved', '--update', '--folder', other)
   assert.match(await ingest('sync', 'moved'), /done; folder lists 1 = 1 stored/)
   assert.match(await ingest('show', 'moved', `file://${other}/a.ndjson`), /state {8}stored/)
+})
+
+test('a file and a folder whose names nobody can write are bad, and gone once they are renamed', async () => {
+  const folder = join(home, 'names')
+  mkdirSync(folder)
+  const odd = (name: string): Buffer => Buffer.concat([Buffer.from(join(folder, name)), Buffer.from([0xff])])
+  writeFileSync(odd('file'), '{"m":"a wave"}\n')
+  mkdirSync(odd('folder'))
+  writeFileSync(Buffer.concat([odd('folder'), Buffer.from('/b.ndjson')]), '{"m":"another wave"}\n')
+  await ingest('add', 'names', '--folder', folder, '--text', 'm')
+  const first = await tidemark('ingest', 'sync', 'names')
+  assert.match(first.out, /folder lists 2 = 0 stored \+ 0 skipped \+ 2 bad/)
+  renameSync(odd('file'), join(folder, 'a.ndjson'))
+  renameSync(odd('folder'), join(folder, 'deep'))
+  await ingest('sync', 'names')
+  const status = await ingest('status', 'names')
+  assert.match(status, /names: settled\n/)
+  assert.match(status, /folder lists 2 = 2 stored \+ 0 skipped \+ 0 bad/)
 })

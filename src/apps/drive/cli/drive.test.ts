@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 
 const ANN = 'ann@example.com'
@@ -20,21 +20,14 @@ after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-async function tidemark(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
+async function tidemark(...args: string[]): Promise<Told> {
   const env = {
     TIDEMARK_HOME: home,
     TIDEMARK_SEARCH_EMBEDDING: 'off',
     TIDEMARK_GOOGLE_DRIVE_API_URL: sim.baseUrl,
     TIDEMARK_GOOGLE_DRIVE_TOKEN_URL: sim.drive.tokenUrl,
   }
-  const code = await runCommand({ args, env, stdout: stream('out'), stderr: stream('err') })
-  return { code, ...written }
+  return told(args, env)
 }
 
 test('Drives are connected, indexed, looked at and forgotten by commands', async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { systemClock } from '../../../base/clock.ts'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 import { loadConfig } from '../../../config/load.ts'
 import { openRuntime } from '../../../runtime/runtime.ts'
 import { createServer, createServices } from '../../../server/server.ts'
@@ -29,15 +29,8 @@ after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-async function tidemark(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
-  const code = await runCommand({ args, env, stdout: stream('out'), stderr: stream('err') })
-  return { code, ...written }
+async function tidemark(...args: string[]): Promise<Told> {
+  return told(args, env)
 }
 
 test('a pipeline is made, read, looked at, reconciled, replayed and forgotten by commands', async () => {

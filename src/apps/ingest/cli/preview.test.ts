@@ -4,30 +4,18 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, test } from 'node:test'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'tidemark-ingest-preview-'))
 after(() => rmSync(home, { recursive: true, force: true }))
 
-async function preview(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+async function preview(...args: string[]): Promise<Told> {
   return tidemark('preview', ...args)
 }
 
-async function tidemark(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+async function tidemark(...args: string[]): Promise<Told> {
   const env = { TIDEMARK_HOME: home, TIDEMARK_SEARCH_EMBEDDING: 'off' }
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
-  const code = await runCommand({
-    args: ['ingest', ...args],
-    env,
-    stdout: stream('out'),
-    stderr: stream('err'),
-  })
-  return { code, ...written }
+  return told(['ingest', ...args], env)
 }
 
 test('a file is looked at without a pipeline: its fields with their types, a proposal, the first records', async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { freshDatabase } from '../../../../scripts/test-database.ts'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 import { IngestWorld, lines, NAME } from '../ingest-world.suite.ts'
 import { dropPipeline } from '../store/pipelines.ts'
@@ -25,20 +25,8 @@ after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-async function ingest(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
-  const code = await runCommand({
-    args: ['ingest', ...args],
-    env,
-    stdout: stream('out'),
-    stderr: stream('err'),
-  })
-  return { code, ...written }
+async function ingest(...args: string[]): Promise<Told> {
+  return told(['ingest', ...args], env)
 }
 
 test('a replay says how many records it reads again, what came of them, and which numbers are wrong', async () => {

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 
 const BIN = join(import.meta.dirname, '..', '..', '..', '..', 'bin', 'tidemark')
@@ -28,15 +28,8 @@ after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-async function tidemark(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
-  const code = await runCommand({ args, env, stdout: stream('out'), stderr: stream('err') })
-  return { code, ...written }
+async function tidemark(...args: string[]): Promise<Told> {
+  return told(args, env)
 }
 
 async function until(isSo: () => boolean, failed: () => string | undefined): Promise<void> {

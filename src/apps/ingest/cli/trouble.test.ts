@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'tidemark-ingest-trouble-'))
@@ -26,15 +26,8 @@ after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-async function tidemark(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
-  const code = await runCommand({ args, env, stdout: stream('out'), stderr: stream('err') })
-  return { code, ...written }
+async function tidemark(...args: string[]): Promise<Told> {
+  return told(args, env)
 }
 
 async function ingest(...args: string[]): Promise<string> {

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runCommand } from '../../../cli/main.ts'
+import { type Told, told } from '../../../cli/told.suite.ts'
 import { startSim } from '../../../sim/start.ts'
 import { ANNS, openSearchWorld } from '../search-world.suite.ts'
 
-async function tidemark(
-  env: Record<string, string>,
-  ...args: string[]
-): Promise<{ code: number; out: string; err: string }> {
-  const written = { out: '', err: '' }
-  const stream = (to: 'out' | 'err') => ({
-    write: (text: string | Uint8Array) => {
-      written[to] += String(text)
-    },
-  })
-  const code = await runCommand({ args, env, stdout: stream('out'), stderr: stream('err') })
-  return { code, ...written }
+async function tidemark(env: Record<string, string>, ...args: string[]): Promise<Told> {
+  return told(args, env)
 }
 
 test('search --embed gives meaning to all that is found by words only, once each', async () => {

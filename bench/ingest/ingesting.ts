@@ -1,11 +1,19 @@
-/** A process that ingests until so many objects are stored, and one that appends the same records without reading them. */
+/**
+ * A process that ingests until so many objects are stored; one that appends the same records without reading them; and one
+ * that receives, reads and acknowledges the same without keeping anything.
+ */
 import { beginLife, openParts } from '../../e2e/ingest/life.ts'
 import { addPipeline } from '../../src/apps/ingest/configure.ts'
+import { connectorOf } from '../../src/apps/ingest/connect.ts'
+import { parseEnvelope } from '../../src/apps/ingest/envelope.ts'
 import { mapRecord } from '../../src/apps/ingest/mapping.ts'
 import { shardId, streamOf } from '../../src/apps/ingest/pipeline.ts'
+import { Pipelines } from '../../src/apps/ingest/pipelines.ts'
 import { RECORD_GRANT, recordDocument } from '../../src/apps/ingest/record-document.ts'
+import { InboxTables } from '../../src/apps/ingest/store/inbox.ts'
 import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
+import type { QueueMessage } from '../../src/cloud/queue.ts'
 import type { Engine } from '../../src/engine/index.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import { openSearch } from '../../src/search/search.ts'
@@ -16,6 +24,8 @@ export type SetUpOrder = Place & { do: 'set up'; cloud: CloudAt }
 export type IngestOrder = Place & { do: 'ingest'; objects: number }
 /** `first`: the number of the first of them; others may append others to the same index. */
 export type AppendOrder = Place & { do: 'append'; first: number; objects: number; records: number }
+
+export type CarryOrder = Place & { do: 'carry'; objects: number }
 
 export type Pace = { ms: number; cpuMs: number; peakMb: number; records: number }
 
@@ -34,6 +44,7 @@ const SETTINGS = {
 }
 const LEASE_MS = 30_000
 const LOOK_MS = 500
+const CALLS = 10
 const MAPPING = { title: 'message', text: ['message'], facets: ['level', 'station'] }
 
 export async function setUp({ home, url, cloud }: SetUpOrder): Promise<{ isReady: true }> {
@@ -59,17 +70,14 @@ export async function setUp({ home, url, cloud }: SetUpOrder): Promise<{ isReady
 export async function ingest({ home, url, objects }: IngestOrder): Promise<Pace> {
   const settings = { ...SETTINGS }
   const life = await beginLife({ home, ledgerUrl: url, settings, leaseMs: LEASE_MS, synchronous: 'FULL' })
-  const cpu = process.cpuUsage()
-  const fromMs = systemClock.monotonicMs()
+  const began = now()
   const { tables } = life.kinds
   while (!(await isAllStored(tables, objects))) await sleep(systemClock, LOOK_MS)
-  const ms = systemClock.monotonicMs() - fromMs
-  const used = process.cpuUsage(cpu)
+  const { ms, cpuMs } = since(began)
   const counts = await tables.counts(NAME)
   const records = counts.reduce((sum, { published }) => sum + published, 0)
   await life.end()
-  const cpuMs = (used.user + used.system) / 1_000
-  return { ms, cpuMs, peakMb: process.resourceUsage().maxRSS / 1_024, records }
+  return { ms, cpuMs, peakMb: peakMb(), records }
 }
 
 /** Counting all shards costs what their number is: only when nothing is on its way any more. */
@@ -88,8 +96,7 @@ export async function appendAll({ url, first, objects, records }: AppendOrder): 
   const search = openSearch({ ledger })
   await search.prepare()
   let all = 0
-  const cpu = process.cpuUsage()
-  const fromMs = systemClock.monotonicMs()
+  const began = now()
   for (let object = first; object < first + objects; object++) {
     const uri = `s3://${BUCKET}/logs/${object}.ndjson`
     const of = { pipeline: NAME, shard: shardId(uri, 'v'), uri, version: 'v' }
@@ -103,10 +110,62 @@ export async function appendAll({ url, first, objects, records }: AppendOrder): 
       all += count
     }
   }
-  const ms = systemClock.monotonicMs() - fromMs
-  const used = process.cpuUsage(cpu)
+  const used = since(began)
   await search.close()
   await ledger.close()
-  const cpuMs = (used.user + used.system) / 1_000
-  return { ms, cpuMs, peakMb: process.resourceUsage().maxRSS / 1_024, records: all }
+  return { ...used, peakMb: peakMb(), records: all }
+}
+
+/** By the same clients, as many calls at once as a receiver makes, and as many messages with each. */
+export async function carry({ home, url, objects }: CarryOrder): Promise<Pace> {
+  const { ledger, accounts, vault } = await openParts({ home, ledgerUrl: url })
+  const inbox = await InboxTables.open(ledger)
+  const onError = (error: unknown): void => {
+    throw error
+  }
+  const place = { inbox, clock: systemClock, fetch, resolve: async () => [], settings: SETTINGS, onError }
+  const pipelines = new Pipelines({ accounts, vault, connector: connectorOf(place) })
+  await pipelines.reload()
+  const queue = (await pipelines.queue(NAME))!
+  const { signal } = new AbortController()
+  const read = async (message: QueueMessage): Promise<void> => {
+    const envelope = parseEnvelope(message)
+    if (envelope.kind !== 'objects') throw new Error(`a message of ${envelope.kind}`)
+    for (const { uri, version } of envelope.objects) {
+      const store = await pipelines.store(NAME, uri)
+      const { bytes } = await store.read(uri, { version, fromByte: 0, signal })
+      for await (const _ of bytes);
+    }
+  }
+  let carried = 0
+  const carryNext = async (): Promise<void> => {
+    while (carried < objects) {
+      const messages = await queue.receive({ max: queue.limits.receiveMax, waitMs: 0, signal })
+      if (messages.length === 0) continue
+      await Promise.all(messages.map(read))
+      const answers = await queue.acknowledge(messages)
+      carried += answers.filter((answer) => answer === 'acknowledged').length
+    }
+  }
+  const began = now()
+  await Promise.all(Array.from({ length: CALLS }, carryNext))
+  const used = since(began)
+  await pipelines.close()
+  await ledger.close()
+  return { ...used, peakMb: peakMb(), records: carried }
+}
+
+type Began = { ms: number; cpu: NodeJS.CpuUsage }
+
+function now(): Began {
+  return { ms: systemClock.monotonicMs(), cpu: process.cpuUsage() }
+}
+
+function since(began: Began): Pick<Pace, 'ms' | 'cpuMs'> {
+  const { user, system } = process.cpuUsage(began.cpu)
+  return { ms: systemClock.monotonicMs() - began.ms, cpuMs: (user + system) / 1_000 }
+}
+
+function peakMb(): number {
+  return process.resourceUsage().maxRSS / 1_024
 }

@@ -137,6 +137,31 @@ describe('a model', () => {
     assert.equal(draftsAsked(w), asked + 1)
   })
 
+  test('that is asked again by a sync is not paid for the same draft by the later try that is due meanwhile', async () => {
+    const w = await begun()
+    w.sim.models.quirks.isNonsense = true
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    await unusableUntil(w, threadId, /try 2 of 3/)
+    w.sim.models.quirks.isNonsense = false
+    const asked = draftsAsked(w)
+    w.sim.faults.set({ rules: [{ do: 'stall', at: 'middle', service: 'models', max: 1 }] })
+    await requestSync(w.place, ANN, { full: true })
+    await until(w, async () => {
+      const [call] = await w.worker.calls.calls({ accounts: [ANN], limit: 1 })
+      return call?.outcome === 'open' ? true : undefined
+    })
+    w.clock.aheadMs += 3_600_000
+    await until(w, async () => {
+      const later = (await w.jobs('assist.draft')).find(({ key }) => key?.endsWith('again 1'))
+      return later?.state === 'done' ? true : undefined
+    })
+    w.sim.faults.release()
+    await w.settled()
+    assert.equal(draftsAsked(w), asked + 1)
+    assert.equal(w.drafts(threadId).length, 1)
+    assert.equal((await w.record(threadId))!.status, 'drafted')
+  })
+
   test('that is not configured leaves sorting to the local classifier, and drafts wait with a reason', async () => {
     const w = await begun({ provider: 'off' })
     const mail = w.arrive({ text: 'Could you tell me when you have time for a call on Friday?' })

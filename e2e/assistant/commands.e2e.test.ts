@@ -170,6 +170,15 @@ describe('tidemark assist', () => {
       [true],
     )
     assert.match(await done('list', '--drafts'), /Could you send me the offer/)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
+    const atMs = Number(mailbox.thread(thread)!.messages[0]!.internalMs)
+    for (const [name, distanceMs] of [['Before', -60_000] as const, ['After', 60_000] as const]) {
+      const raw = Buffer.from(`From: ${name} <x@example.net>\r\nTo: ${ADDRESS}\r\nSubject: Re\r\n\r\nHello.`)
+      const mail = { raw, threadId: thread, labelIds: [], internalMs: atMs + distanceMs }
+      world.sim.gmail.mutations(ADDRESS).arrive(mail, seededRandom(1))
+    }
+    const between = await done('show', thread, '--mail')
+    assert.match(between, /answers {3}Clara.*\n {2}later {5}After .*\n {2}earlier {3}Before /s)
     assert.doesNotMatch(await done('list', '--category', 'payment_request'), /the offer/)
   })
 

@@ -13,7 +13,7 @@ import { strayRule } from './agent/router.ts'
 import { type Category, type Mailbox, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { isLiveDraft } from './conversation.ts'
 import type { AssistKinds } from './kinds.ts'
-import { learnFrom } from './learning.ts'
+import { learnFrom, taughtBy } from './learning.ts'
 import { notOnboarded } from './open-accounts.ts'
 import { lastInbound, relabelled, roleOf } from './plan.ts'
 import { recipientsOf, replyMime, replySubject } from './reply.ts'
@@ -26,12 +26,14 @@ import {
   forceThread,
   noteUndone,
   putDraft,
+  type Taught,
   type ThreadRecord,
   touchThreads,
   undoOf,
   writeRecord,
 } from './store/records.ts'
 import { unlearn } from './store/rules.ts'
+import type { EventRow } from './store/tables.ts'
 import { visibleMessage } from './text/visible.ts'
 
 export type ActionPlace = { engine: Engine; kinds: AssistKinds }
@@ -98,9 +100,9 @@ export const correctCategory = whenStale(
       classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
     }
     return write(place, record, next, {
-      event: { what: 'corrected', why, canUndo: true },
-      effects: async (tx) => {
-        if (message) await learnFrom(tx, { record, message, category, nowMs: kinds.clock.now() })
+      event: { what: 'corrected', why, canUndo: true, taught: message && taughtBy(message, category) },
+      effects: async (tx, nowMs) => {
+        if (message) await learnFrom(tx, { record, message, category, nowMs })
       },
     })
   },
@@ -250,7 +252,7 @@ export const undoEvent = whenStale(
     }
     const { thread } = event
     const record = await recordOf(kinds, { account, thread })
-    const { label, ...rest } = event.undo
+    const { label, taught, ...rest } = event.undo
     if (event.what === 'done') await backToInbox(kinds, record)
     const drafts = await kinds.tables.drafts(account, thread)
     const isThere = drafts.some(({ key, state }) => key === rest.draftKey && state !== 'trashed')
@@ -265,16 +267,25 @@ export const undoEvent = whenStale(
       order: null,
       isApplied: false,
     }
+    const events = await kinds.tables.events(account, { thread })
     return write(place, record, next, {
       event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
-      effects: async (tx) => {
-        await noteUndone(tx, eventId, kinds.clock.now())
+      effects: async (tx, nowMs) => {
+        await noteUndone(tx, eventId, nowMs)
         // The rule that it proposed is off, and stays for its user to look at.
-        if (event.what === 'corrected') await unlearn(tx, { account, thread })
+        if (taught) await forgetTaught(tx, event, events)
       },
     })
   },
 )
+
+/** What the user has said of the conversation since then is not taken back with it, and stays learned. */
+async function forgetTaught(tx: Tx, event: EventRow, events: readonly EventRow[]): Promise<void> {
+  const [last, before] = events.filter(({ undo, undoneAtMs }) => undo?.taught && undoneAtMs === null)
+  if (last?.id !== event.id) return
+  const taught = before?.undo?.taught
+  await unlearn(tx, event, taught && { atMs: before!.atMs, taught })
+}
 
 /** What Done took out of it. May be repeated. */
 async function backToInbox(kinds: AssistKinds, { account, thread }: ThreadRecord): Promise<void> {
@@ -366,17 +377,17 @@ async function write(
   before: ThreadRecord,
   next: ThreadRecord,
   also: {
-    event: { what: string; why: string; canUndo: boolean }
-    effects?: (tx: Tx) => Promise<void>
+    event: { what: string; why: string; canUndo: boolean; taught?: Taught | undefined }
+    effects?: (tx: Tx, nowMs: number) => Promise<void>
   },
 ): Promise<ThreadRecord> {
   const { account, thread } = next
   const nowMs = kinds.clock.now()
-  const { canUndo, ...event } = also.event
+  const { canUndo, taught, ...event } = also.event
   return inTransaction(engine, async (tx) => {
     const stored = await writeRecord(tx, next, nowMs)
-    await also.effects?.(tx)
-    const undo = canUndo ? undoOf(before) : undefined
+    await also.effects?.(tx, nowMs)
+    const undo = canUndo ? { ...undoOf(before), taught } : undefined
     await addEvent(tx, { account, thread, atMs: nowMs, by: 'user', ...event, undo })
     // The look brings the label to Gmail, and then has the draft made that is wanted: at once, they would meet.
     const kind = next.order?.kind === 'rework' ? kinds.draft : kinds.cleanup

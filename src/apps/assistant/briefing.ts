@@ -92,39 +92,41 @@ function textOf(briefing: Omit<Briefing, 'text'>): string {
   return lines.join('\n')
 }
 
+/** What the first try of a briefing has noted with it: whoever tries again writes the same one, whatever day it is by then. */
+type Noted = { atMs: number; sinceMs: number }
+
 /** Put into the mailbox, where the user wants that. It is inserted, not sent. */
 export async function runBriefing(kinds: AssistKinds, job: RunContext<AccountPayload>): Promise<Outcome> {
   const { account: name } = job.payload
   const account = await kinds.accounts.get(name)
   if (!account.settings.briefing) return { skip: 'the user wants no briefing', code: 'off' }
-  const nowMs = kinds.clock.now()
-  const last = account.row.briefedAtMs
-  const isRepeated = last !== null && dayOf(last) === dayOf(nowMs)
-  const { signal, attempt } = job
-  const id = `briefing-${createHash('sha256')
-    .update(`${name} ${dayOf(nowMs)}`)
-    .digest('hex')
-    .slice(0, 24)}@tidemark.invalid`
-  if (isRepeated) {
-    const done: Outcome = { note: 'already written today', code: 'nothing-new' }
-    // A try before this one may have ended between its note and the mail.
-    if (attempt === 1) return done
-    const found = await account.client.listIds({
-      query: `rfc822msgid:${id}`,
-      includeSpamTrash: true,
-      maxResults: 1,
-      signal,
-    })
+  const done: Outcome = { note: 'already written today', code: 'nothing-new' }
+  const { signal } = job
+  let noted = job.checkpoint as Noted | null
+  if (noted) {
+    // That try may have ended before the mail, or after it.
+    const query = `rfc822msgid:${idOf(name, noted)}`
+    const found = await account.client.listIds({ query, includeSpamTrash: true, maxResults: 1, signal })
     if (found.ids.length > 0) return done
+  } else {
+    const atMs = kinds.clock.now()
+    const last = account.row.briefedAtMs
+    if (last !== null && dayOf(last) === dayOf(atMs)) return done
+    noted = { atMs, sinceMs: last ?? atMs - DAY_MS }
+    await job.commit({ checkpoint: noted, effects: (tx) => noteBriefing(tx, name, atMs) })
   }
-  // What an earlier try has noted is not when the one before was written: that was a day ago.
-  const { text } = await briefingOf(kinds, name, isRepeated ? nowMs - DAY_MS : (last ?? undefined))
-  await job.commit({ effects: (tx) => noteBriefing(tx, name, nowMs) })
-  await account.client.insert(
-    { raw: mailOf({ address: name, text, id, nowMs }), labelIds: ['INBOX', 'UNREAD'], internalMs: nowMs },
-    { signal },
-  )
+  const { text } = await briefingOf(kinds, name, noted.sinceMs)
+  const raw = mailOf({ address: name, text, id: idOf(name, noted), nowMs: noted.atMs })
+  await account.client.insert({ raw, labelIds: ['INBOX', 'UNREAD'], internalMs: noted.atMs }, { signal })
   return { note: 'written', code: 'written' }
+}
+
+/** The Message-ID of its day's briefing, by which it is found again. */
+function idOf(name: string, { atMs }: Noted): string {
+  const hash = createHash('sha256')
+    .update(`${name} ${dayOf(atMs)}`)
+    .digest('hex')
+  return `briefing-${hash.slice(0, 24)}@tidemark.invalid`
 }
 
 function dayOf(ms: number): number {

@@ -20,7 +20,7 @@ import { CATEGORIES, type Category, LABELS, type LabelRole, type VisibleMessage 
 import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import { followUpFor } from './follow-ups.ts'
 import type { AssistKinds } from './kinds.ts'
-import { learnFrom } from './learning.ts'
+import { learnFrom, taughtBy } from './learning.ts'
 import { isAnswered, isInbound, lastInbound, oursOf, roleOf, rolesOn, unseen } from './plan.ts'
 import { draftJobs, settle } from './settle.ts'
 import { type DraftRow, noteMessages, putDraft, type ThreadRecord, unseenLabel } from './store/records.ts'
@@ -170,7 +170,13 @@ async function correct(
       effects: async (tx) => {
         if (message) await learnFrom(tx, { record, message, category, nowMs: talk.nowMs })
       },
-      event: { what: 'corrected', why, by: 'user', canUndo: true },
+      event: {
+        what: 'corrected',
+        why,
+        by: 'user',
+        canUndo: true,
+        taught: message && taughtBy(message, category),
+      },
     },
   )
   return settle(talk, { note: why, code: 'corrected' })

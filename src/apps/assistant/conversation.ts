@@ -22,6 +22,7 @@ import {
   noteMessages,
   setDraftState,
   settleMessages,
+  type Taught,
   type ThreadRecord,
   type Undo,
   undoOf,
@@ -138,7 +139,9 @@ export class Conversation {
   ): Promise<void> {
     await writeRecord(tx, next, this.nowMs)
     await effects?.(tx)
-    if (event) await addEvent(tx, this.event(event, event.canUndo ? undoOf(before) : undefined))
+    if (!event) return
+    const undo = event.canUndo ? { ...undoOf(before), taught: event.taught } : undefined
+    await addEvent(tx, this.event(event, undo))
   }
 
   event({ what, why, by = 'assistant' }: EventText, undo?: Undo): Parameters<typeof addEvent>[1] {
@@ -426,7 +429,14 @@ export class Conversation {
   }
 }
 
-export type EventText = { what: string; why: string; by?: Actor; canUndo?: boolean }
+export type EventText = {
+  what: string
+  why: string
+  by?: Actor
+  canUndo?: boolean
+  /** Where it is an act from which is learned. */
+  taught?: Taught | undefined
+}
 
 /** `guessed`: nothing shows that we have made it, and the user may have: it is never put away. */
 export type FoundDraft = { draft: DraftRow; message: VisibleMessage; isSame: boolean; isGuessed: boolean }

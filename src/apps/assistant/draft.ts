@@ -44,10 +44,6 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
     if (!record.isApplied || (await isLabelledLate(talk))) return settle(talk)
     return { note: 'no draft is wanted', code: 'not-wanted' }
   }
-  // Somebody has asked anew meanwhile, or new mail has. A second run finds what the first has written.
-  if (triesOf(job) > 0 && job.attempt === 1 && record.problemCode !== UNUSABLE) {
-    return { note: 'another draft has taken its place', code: 'not-wanted' }
-  }
   const messages = await talk.read()
   if (!messages) return talk.gone()
   const answered = lastInbound(messages, record.account)
@@ -63,6 +59,9 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   }
   const noted = await kinds.tables.draft(record.account, key)
   const isNoted = noted?.state === 'intended' && record.draftKey === key
+  if (!isNoted && isOvertaken(talk)) {
+    return { note: 'another draft has taken its place', code: 'not-wanted' }
+  }
   if (!isNoted && isHeld(record)) return waitsForYes(talk)
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
@@ -76,6 +75,15 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
 async function isLabelledLate(talk: Conversation): Promise<boolean> {
   if (talk.job.attempt === 1 || talk.record.label === 'outbox') return false
   return (await talk.read()) !== undefined && talk.isFoundBy('outbox')
+}
+
+/**
+ * Somebody has asked anew since the model gave nothing of use, or new mail has: a later try would pay for the same answer
+ * again. One that waits itself for a model has a checkpoint.
+ */
+function isOvertaken({ record: { problemCode }, job }: Conversation): boolean {
+  if (triesOf(job) === 0 || problemCode === UNUSABLE) return false
+  return problemCode === null || job.checkpoint === null
 }
 
 /** Whatever has led here: it costs money, and the user was asked whether they want that. */
@@ -133,6 +141,10 @@ async function write(
   // Before the model: a call that fails after it would cost its answer.
   const beside = await talk.beside()
   const context = await contextOnce(talk, answered)
+  // A try of an earlier answer that is due while this one asks sees that it is overtaken.
+  if (triesOf(talk.job) === 0 && record.problemCode === UNUSABLE) {
+    await talk.commit({ ...record, problem: null, problemCode: null })
+  }
   const thread = (talk.messages ?? []).filter((message) => !message.isDraft)
   const wish = {
     thread,

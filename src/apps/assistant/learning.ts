@@ -8,7 +8,7 @@ import type { Tx } from '../../ledger/contract.ts'
 import type { Category, VisibleMessage } from './contract.ts'
 import type { AssistKinds } from './kinds.ts'
 import { matchesAddress } from './rules.ts'
-import type { ThreadRecord } from './store/records.ts'
+import type { Taught, ThreadRecord } from './store/records.ts'
 import {
   addRule,
   changeRule,
@@ -41,20 +41,26 @@ export function matchingRule(rules: readonly Rule[], message: Sorted): Rule | un
   return rules.find(({ enabled, match }) => enabled && fitsRule(match, message))
 }
 
+type Corrected = Pick<VisibleMessage, 'subject' | 'newText' | 'from'>
+
+/** The example that a correction becomes. */
+export function taughtBy({ from, subject, newText }: Corrected, category: Category): Taught {
+  return { text: `${from.name}\n${subject}\n${newText}`.slice(0, EXAMPLE_CHARS_MAX), category }
+}
+
 /** In the transaction of the correction. */
 export async function learnFrom(
   tx: Tx,
   about: {
     record: Pick<ThreadRecord, 'account' | 'thread'>
-    message: Pick<VisibleMessage, 'subject' | 'newText' | 'from'>
+    message: Corrected
     category: Category
     nowMs: number
   },
 ): Promise<void> {
   const { message, category, nowMs } = about
   const { account, thread } = about.record
-  const text = `${message.from.name}\n${message.subject}\n${message.newText}`.slice(0, EXAMPLE_CHARS_MAX)
-  await putExample(tx, { account, thread, text, category }, nowMs)
+  await putExample(tx, { account, thread, ...taughtBy(message, category) }, nowMs)
   const from = message.from.address.toLowerCase()
   if (from === '' || (await ruleFor(tx, account, { from }))) return
   const note = `from your correction of “${message.subject.slice(0, 80)}”`

@@ -6,7 +6,7 @@ import type { Outcome } from '../../engine/index.ts'
 import type { VisibleMessage } from './contract.ts'
 import { Conversation, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
 import type { AssistKinds } from './kinds.ts'
-import { learnFrom } from './learning.ts'
+import { learnFrom, taughtBy } from './learning.ts'
 import { lastInbound, oursOf, rolesOn } from './plan.ts'
 import { splitAtMarker } from './reply.ts'
 import { settle } from './settle.ts'
@@ -51,17 +51,23 @@ export async function runManualDraft(kinds: AssistKinds, job: ThreadJob): Promis
     problemCode: null,
     classifiedAtMs: record.classifiedAtMs ?? talk.nowMs,
   })
+  const category = 'needs_response'
+  const wasSorted = record.category !== null && record.category !== category
+  const message = wasSorted ? answered : undefined
   await talk.commit(
     { ...next, isApplied: false },
     {
       effects: async (tx) => {
         await talk.settleRead(tx, why)
-        const wasSorted = record.category !== null && record.category !== 'needs_response'
-        if (answered && wasSorted) {
-          await learnFrom(tx, { record, message: answered, category: 'needs_response', nowMs: talk.nowMs })
-        }
+        if (message) await learnFrom(tx, { record, message, category, nowMs: talk.nowMs })
       },
-      event: { what: 'asked', why, by: 'user', canUndo: true },
+      event: {
+        what: 'asked',
+        why,
+        by: 'user',
+        canUndo: true,
+        taught: message && taughtBy(message, category),
+      },
     },
   )
   return settle(talk, { note: why, code: 'asked' })

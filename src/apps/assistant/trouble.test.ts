@@ -3,7 +3,13 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { accountSettings, streamOf } from './account.ts'
 import { orderDraft, requestSync, switchAccount } from './actions.ts'
-import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from './assist-world.suite.ts'
+import {
+  ANN,
+  type AssistWorld,
+  type AssistWorldOptions,
+  bodyOf,
+  startAssistWorld,
+} from './assist-world.suite.ts'
 import { briefingOf } from './briefing.ts'
 import { settingsFromToml, settingsToToml } from './config-import.ts'
 import { createRule, replayRule } from './learning.ts'
@@ -113,6 +119,47 @@ describe('a model', () => {
     await w.sync()
     assert.equal(draftsAsked(w), asked)
     for (const { threadId } of threads) assert.equal(w.drafts(threadId).length, 1)
+  })
+
+  test('that gave a draft at its second try is asked no more where a crash comes before that is in Gmail: the draft is there', async () => {
+    const w = await begun()
+    w.sim.models.quirks.isNonsense = true
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    await unusableUntil(w, threadId, /try 2 of 3/)
+    w.sim.models.quirks.isNonsense = false
+    const asked = draftsAsked(w)
+    w.sim.faults.set({ rules: [{ do: 'reset', when: 'before', methods: ['drafts.create'], max: 1 }] })
+    w.clock.aheadMs += 3_600_000
+    await w.settled()
+    assert.equal(w.drafts(threadId).length, 1)
+    assert.deepEqual(await w.labelsOn(threadId), ['outbox'])
+    assert.equal((await w.record(threadId))!.status, 'drafted')
+    assert.equal(draftsAsked(w), asked + 1)
+  })
+
+  test('that is asked again by a sync is not paid for the same draft by the later try that is due meanwhile', async () => {
+    const w = await begun()
+    w.sim.models.quirks.isNonsense = true
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    await unusableUntil(w, threadId, /try 2 of 3/)
+    w.sim.models.quirks.isNonsense = false
+    const asked = draftsAsked(w)
+    w.sim.faults.set({ rules: [{ do: 'stall', at: 'middle', service: 'models', max: 1 }] })
+    await requestSync(w.place, ANN, { full: true })
+    await until(w, async () => {
+      const [call] = await w.worker.calls.calls({ accounts: [ANN], limit: 1 })
+      return call?.outcome === 'open' ? true : undefined
+    })
+    w.clock.aheadMs += 3_600_000
+    await until(w, async () => {
+      const later = (await w.jobs('assist.draft')).find(({ key }) => key?.endsWith('again 1'))
+      return later?.state === 'done' ? true : undefined
+    })
+    w.sim.faults.release()
+    await w.settled()
+    assert.equal(draftsAsked(w), asked + 1)
+    assert.equal(w.drafts(threadId).length, 1)
+    assert.equal((await w.record(threadId))!.status, 'drafted')
   })
 
   test('that is not configured leaves sorting to the local classifier, and drafts wait with a reason', async () => {
@@ -367,6 +414,29 @@ for (const when of ['before', 'after'] as const) {
   })
 }
 
+for (const hour of [12, 23]) {
+  test(`a briefing that is cut off at ${hour}:00 and written an hour later tells all since the one before`, async () => {
+    const w = await begun({ accountSettings: { briefing: true } })
+    const brief = briefer(w)
+    await brief()
+    w.arrive({ subject: 'Lunch', text: 'Are you free?' })
+    await w.sync()
+    // Nobody was there for two days.
+    w.clock.aheadMs += (48 + hour - 12) * 3_600_000
+    const isTried = (): boolean => w.called('messages.insert') > 1
+    w.sim.faults.set({
+      rules: [{ do: 'throttle', methods: ['messages.insert'], max: 1, retryAfterSeconds: 3_600 }],
+    })
+    await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
+    await until(w, async () => (isTried() ? true : undefined))
+    w.clock.aheadMs += 3_600_000
+    await w.settled()
+    const texts = briefings(w)
+    assert.equal(texts.length, 2)
+    assert.match(texts.at(-1)!, /^1 conversations were sorted, 1 drafts written/)
+  })
+}
+
 /** At noon, so that the day is the same for all of them. */
 function briefer(w: AssistWorld): () => Promise<number> {
   const dayMs = 86_400_000
@@ -375,9 +445,17 @@ function briefer(w: AssistWorld): () => Promise<number> {
     await w.worker.engine.enqueue(w.kinds.briefing, { account: ANN }, { stream: streamOf(ANN) })
     await w.settled()
     await w.sync()
-    const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!.raw().toString('utf8'))
-    return all.filter((raw) => /^Subject: Briefing of/m.test(raw)).length
+    return briefings(w).length
   }
+}
+
+/** Their texts, oldest first. */
+function briefings(w: AssistWorld): string[] {
+  const all = [...w.mailbox().dump()].map(({ id }) => w.mailbox().get(id)!)
+  const found = all.filter((message) => /^Subject: Briefing of/m.test(message.raw().toString('utf8')))
+  return found
+    .toSorted((a, b) => a.internalMs - b.internalMs)
+    .map((message) => bodyOf(message.raw().toString('utf8')))
 }
 
 test('an agent that nobody has configured leaves the mail to the user', async () => {

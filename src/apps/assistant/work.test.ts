@@ -3,8 +3,11 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
 import { SERVICE } from './account.ts'
 import { ANN, type AssistWorld, startAssistWorld } from './assist-world.suite.ts'
+import { LOST_AFTER_MS } from './models/store.ts'
 import type { AssistRuntime } from './runtime.ts'
 import { startAccounts, startAssistWork } from './work.ts'
+
+const DAY_MS = 86_400_000
 
 let w: AssistWorld
 beforeEach(async () => {
@@ -75,6 +78,8 @@ test('a mailbox is looked at, watched, reminded of and briefed as the settings s
 
 test('what a mailbox has cost today, or may cost yet, counts for its user also when it is removed and connected again', async () => {
   const store = w.worker.calls
+  // At noon, so that the day does not end meanwhile.
+  w.clock.aheadMs += 1.5 * DAY_MS - (w.clock.now() % DAY_MS)
   const call = {
     account: ANN,
     payer: 'user:1',
@@ -87,6 +92,8 @@ test('what a mailbox has cost today, or may cost yet, counts for its user also w
   const cap = { costMicros: 1_000, tokens: null }
   const [ended, open] = [await store.reserve(call, cap), await store.reserve(call, cap)]
   assert.ok('id' in ended && 'id' in open)
+  const small = await store.reserve({ ...call, worst: { costMicros: 200, tokens: 20 } }, cap)
+  assert.ok('id' in small)
   const used = { inputTokens: 20, outputTokens: 20, costMicros: 400 }
   await store.settle(ended.id, { outcome: 'ok', code: '', sealed: null, ...used })
   await w.worker.accounts.remove((await w.worker.accounts.find(SERVICE, ANN))!.id)
@@ -94,11 +101,19 @@ test('what a mailbox has cost today, or may cost yet, counts for its user also w
   await w.connect(ANN)
   assert.deepEqual(await store.calls({ accounts: [ANN], limit: 10 }), [])
   const { spent, reserved } = await store.day('user:1')
-  assert.deepEqual([spent.costMicros, reserved.costMicros], [400, 400])
+  assert.deepEqual([spent.costMicros, reserved.costMicros], [400, 600])
   assert.ok('refused' in (await store.reserve(call, cap)))
-  // Who was in the middle of it when the mailbox went settles nothing any more, and frees nothing.
-  assert.equal(await store.settle(open.id, { outcome: 'ok', code: '', sealed: null, ...used }), false)
-  assert.ok('refused' in (await store.reserve(call, cap)))
+  // Who was in the middle of it when the mailbox went tells what it cost, and nothing of what was said is kept.
+  const told = { inputTokens: 5, outputTokens: 5, costMicros: 100 }
+  assert.ok(await store.settle(open.id, { outcome: 'ok', code: '', sealed: Buffer.from('x'), ...told }))
+  assert.equal(await store.sealed(open.id), undefined)
+  const after = await store.day('user:1')
+  assert.deepEqual([after.spent.costMicros, after.reserved.costMicros], [500, 200])
+  // Whoever died in the middle of it tells nothing: it counts as the most that it could cost.
+  w.clock.aheadMs += LOST_AFTER_MS + 1_000
+  await store.prune(30)
+  const lost = await store.day('user:1')
+  assert.deepEqual([lost.spent.costMicros, lost.reserved.costMicros], [700, 0])
 })
 
 test('runs of agents that ended longer ago than calls are kept go, and younger ones stay', async () => {

@@ -169,3 +169,19 @@ export function Segmented<T extends string>({ label, options, value, onChange }:
     </fieldset>
   )
 }
+
+type TextFieldProps = Omit<FieldProps, 'children'> & {
+  rows: number
+  value: string
+  onChange: (text: string) => void
+}
+
+/** Several lines of text. */
+export function TextField({ rows, value, onChange, ...field }: TextFieldProps) {
+  const onInput = (event: { currentTarget: HTMLTextAreaElement }) => onChange(event.currentTarget.value)
+  return (
+    <Field {...field}>
+      {(control) => <textarea {...control} rows={rows} value={value} onInput={onInput} />}
+    </Field>
+  )
+}

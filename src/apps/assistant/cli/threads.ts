@@ -3,7 +3,7 @@ import type { CliContext } from '../../../app/command.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
 import type { MessageView } from '../api/schemas.ts'
 import type { Category } from '../contract.ts'
-import { threadMail } from '../thread-mail.ts'
+import { type ThreadMail, threadMail } from '../thread-mail.ts'
 import { eventText, eventView, threadDetail, threadView } from '../views.ts'
 import { type AccountOption, chosenAccount, chosenThread, withAssist } from './context.ts'
 
@@ -65,7 +65,7 @@ export async function showThread(
     )
     output.line(`  status    ${view.status}${view.problem === null ? '' : `; ${view.problem}`}`)
     output.line(`  gmail     ${view.url}`)
-    for (const line of mailLines(mail?.items ?? [])) output.line(line)
+    for (const line of mailLines(mail)) output.line(line)
     if (view.draft) {
       output.line(
         `  draft     ${view.draft.isEdited ? 'edited by you' : 'as it was written'}, reworked ${view.reworks} times`,
@@ -82,9 +82,22 @@ export async function showThread(
   })
 }
 
-function mailLines(messages: readonly MessageView[]): string[] {
-  return messages.flatMap(({ from, sentAtMs, isAnswered, text, isCut, hidden }) => [
-    `  ${isAnswered ? 'answers ' : 'earlier '}  ${from}, ${isoTime(sentAtMs)}`,
+/** Of the mail that is answered, and what came before and after it. */
+export function mailLines({ items, older }: ThreadMail = { items: [], older: 0 }): string[] {
+  const answered = items.find(({ isAnswered }) => isAnswered)
+  const when = (message: MessageView): string => {
+    if (message === answered) return 'answers'
+    return answered && message.sentAtMs < answered.sentAtMs ? 'earlier' : 'later'
+  }
+  const lines = items.flatMap((message) => [
+    `  ${when(message).padEnd(8)}  ${message.from}, ${isoTime(message.sentAtMs)}`,
+    ...textLines(message),
+  ])
+  return older === 0 ? lines : [...lines, `  earlier   ${older} more, which are not shown here`]
+}
+
+function textLines({ text, isCut, hidden }: MessageView): string[] {
+  return [
     ...text.split('\n').map((line) => `    ${line}`),
     ...(isCut ? ['    … (there is more of it in Gmail)'] : []),
     ...(hidden === null
@@ -92,7 +105,7 @@ function mailLines(messages: readonly MessageView[]): string[] {
       : [
           `  hidden    ${hidden.ways.map((way) => way.text).join(', ')}; no model was given it: ${hidden.excerpt}`,
         ]),
-  ])
+  ]
 }
 
 export async function listEvents(

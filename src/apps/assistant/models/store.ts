@@ -13,6 +13,7 @@
  *   reservation, whatever the number of processes: it is one conditional statement
  * - a call that is not settled counts as spent to its worst case, on the day on which it began
  * - settling twice counts once
+ * - a call without an account is of a mailbox that was removed while it was open: it only counts
  */
 import type { Tx, Value } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
@@ -296,8 +297,17 @@ export class ModelCalls {
   }
 }
 
-/** Of an account that is removed. What was spent for it today stays: removing it and adding it again buys nothing. */
+/**
+ * Of an account that is removed. What was spent for it today stays: removing it and adding it again buys nothing. A call
+ * that is under way stays without a name until it ends: its user is charged for what it costs, and not for the most that
+ * it could have.
+ */
 export async function forgetCalls(tx: Tx, account: string): Promise<void> {
+  await tx.run(
+    `UPDATE assist_calls SET payer = COALESCE(payer, account), account = '', thread = ''
+     WHERE account = ? AND outcome = 'open'`,
+    [account],
+  )
   await tx.run(`DELETE FROM assist_calls WHERE account = ?`, [account])
 }
 
@@ -312,12 +322,13 @@ async function settleCall(tx: Tx, id: number, end: Settlement, now: number): Pro
     call.payer,
     call.day,
   ])
-  const settled = await tx.run(
+  const settled = await tx.get<{ account: string }>(
     `UPDATE assist_calls SET outcome = ?, code = ?, input_tokens = ?, output_tokens = ?, cost_micros = ?, ended_at = ?,
-       prompt = ? WHERE id = ? AND outcome = 'open'`,
+       prompt = ? WHERE id = ? AND outcome = 'open' RETURNING account`,
     [end.outcome, end.code, end.inputTokens, end.outputTokens, end.costMicros, now, end.sealed, id],
   )
-  if (settled === 0) return false
+  if (!settled) return false
+  if (settled.account === '') await tx.run(`UPDATE assist_calls SET prompt = NULL WHERE id = ?`, [id])
   await tx.run(
     `UPDATE assist_spend SET reserved_micros = reserved_micros - ?, spent_micros = spent_micros + ?,
        reserved_tokens = reserved_tokens - ?, spent_tokens = spent_tokens + ? WHERE account = ? AND day = ?`,

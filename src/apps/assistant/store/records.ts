@@ -109,7 +109,13 @@ export type Actor = 'assistant' | 'user'
 export type Undo = Pick<
   ThreadRecord,
   'category' | 'label' | 'status' | 'by' | 'reasoning' | 'confidence' | 'draftKey'
->
+> & {
+  /** The example that the act became, which is forgotten with it. */
+  taught?: Taught | undefined
+}
+
+/** What is learned from an act of the user: the beginning of a mail, and what it is. */
+export type Taught = { text: string; category: Category }
 
 export function undoOf(record: ThreadRecord): Undo {
   const { category, status, by, reasoning, confidence, draftKey } = record

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Category } from '../contract.ts'
+import type { Taught } from './records.ts'
 
 /** All that is given must fit. Globs: `*@example.com`, `*.example.com`. */
 export const ruleMatch = z
@@ -110,11 +111,23 @@ export async function setExample(
   return changed === 1
 }
 
-/** What was said of a conversation is taken back. */
+/**
+ * The last word about a conversation is taken back: the one before it counts again, unless that was forgotten by hand,
+ * which began the example anew.
+ */
 export async function unlearn(
   tx: Tx,
   { account, thread }: Pick<Example, 'account' | 'thread'>,
+  before: { atMs: number; taught: Taught } | undefined,
 ): Promise<void> {
+  if (before) {
+    const { text, category } = before.taught
+    const restored = await tx.run(
+      `UPDATE assist_examples SET sample = ?, category = ? WHERE account = ? AND thread = ? AND created_at <= ?`,
+      [text, category, account, thread, before.atMs],
+    )
+    if (restored > 0) return
+  }
   await tx.run(`DELETE FROM assist_examples WHERE account = ? AND thread = ?`, [account, thread])
 }
 

@@ -6,6 +6,7 @@ import { canBeRead, colourOf } from './colours.ts'
 import { HTML_CHARS_MAX, htmlText, TEXT_CHARS_MAX } from './html.ts'
 import { withoutInvisible } from './invisible.ts'
 import { withoutQuotes } from './quotes.ts'
+import { BLOCKS_MAX } from './style-sheet.ts'
 import { type MessageParts, visibleMessage } from './visible.ts'
 
 type Part = MessageParts['parts'][number]
@@ -621,6 +622,22 @@ describe('hostile HTML', () => {
       const [small, large] = [htmlText(make(SIZE)), htmlText(make(2 * SIZE))]
       assert.ok(large.work <= 2.2 * small.work + 50, `${small.work} steps, then ${large.work}`)
       assert.ok(large.text.length <= TEXT_CHARS_MAX + 2 * SIZE)
+    })
+  }
+
+  const nested: [what: string, css: string][] = [
+    ['braces', '{'],
+    ['rules within rules', 'a{'],
+    ['rules side by side', 'b{}'],
+    ['declarations between', 'x;{'],
+    ['conditions', '@media x{'],
+  ]
+  for (const [what, css] of nested) {
+    test(`of 360 KB of ${what} within a rule takes no more steps than blocks are read, and is not seen`, () => {
+      const html = `<style>.a{${css.repeat(360_000 / css.length)}</style><p>HID</p>`
+      const { text, hidden, work } = htmlText(html)
+      assert.ok(work <= 2 * BLOCKS_MAX + html.length / 50, `${work} steps`)
+      assert.deepEqual([text, hidden], ['', ['display-none']])
     })
   }
 

@@ -4,7 +4,7 @@ import { Link } from 'wouter-preact'
 import { Badge } from '../../../../web/src/components/badge.tsx'
 import { Button } from '../../../../web/src/components/button.tsx'
 import { Card } from '../../../../web/src/components/card.tsx'
-import { Field, named, SelectField } from '../../../../web/src/components/form.tsx'
+import { Field, named, SelectField, TextField } from '../../../../web/src/components/form.tsx'
 import { EmptyNote, Loaded, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { Time } from '../../../../web/src/components/values.tsx'
 import type { RoutedView } from '../api/schemas.ts'
@@ -91,19 +91,13 @@ function RouteTester({ accounts }: { accounts: readonly string[] }) {
             />
           )}
         </Field>
-        <Field
+        <TextField
           label="Further headers"
           hint="One in each line, such as X-Ticket: 7 or X-Original-From: bob@example.com"
-        >
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              value={mail.headers}
-              onInput={(event) => setMail({ ...mail, headers: event.currentTarget.value })}
-            />
-          )}
-        </Field>
+          rows={2}
+          value={mail.headers}
+          onChange={(headers) => setMail({ ...mail, headers })}
+        />
         <div class="row">
           <Button type="submit" busy={ask.busy} disabled={mail.from === ''}>
             Try

@@ -4,7 +4,7 @@ import { useParams } from 'wouter-preact'
 import { Badge, StateBadge } from '../../../../../web/src/components/badge.tsx'
 import { Button } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
-import { Field, SelectField } from '../../../../../web/src/components/form.tsx'
+import { SelectField, TextField } from '../../../../../web/src/components/form.tsx'
 import { AlertLine, Loaded, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { Time } from '../../../../../web/src/components/values.tsx'
@@ -196,16 +196,13 @@ function NoDraft({ thread }: { thread: ThreadDetailView }) {
     <Card title="No draft">
       <div class="stack">
         {thread.problem === null ? null : <p class="assist-text">{thread.problem}</p>}
-        <Field label="Have one written" hint="What it should say, in your own words; or nothing">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              value={wish}
-              onInput={(event) => setWish(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Have one written"
+          hint="What it should say, in your own words; or nothing"
+          rows={2}
+          value={wish}
+          onChange={setWish}
+        />
         <div class="row">
           <Button busy={ask.busy} onClick={() => void ask.start()}>
             Write a draft
@@ -263,16 +260,7 @@ function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) 
             Nobody knew: {gaps.join('; ')}. Fill that in, where the draft says [TODO: …].
           </AlertLine>
         )}
-        <Field label="The answer, as it stands in Gmail">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={12}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField label="The answer, as it stands in Gmail" rows={12} value={text} onChange={setText} />
         <div class="row">
           <Button busy={save.busy} disabled={!isChanged} onClick={() => void save.start()}>
             Save the draft
@@ -287,16 +275,13 @@ function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) 
           </Button>
           <span class="muted small">You send it in Gmail: Tidemark never does.</span>
         </div>
-        <Field label="Write it anew" hint="What should be different, in your own words">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              value={wish}
-              onInput={(event) => setWish(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Write it anew"
+          hint="What should be different, in your own words"
+          rows={2}
+          value={wish}
+          onChange={setWish}
+        />
         <div class="row">
           <Button
             icon="retry"

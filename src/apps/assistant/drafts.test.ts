@@ -1,6 +1,6 @@
 /** Drafts are made once, reworked at most three times, and followed to their end: sent, discarded or edited. */
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { correctCategory, editDraft, orderDraft, orderRework, requestSync, undoEvent } from './actions.ts'
 import {
   ANN,
@@ -8,23 +8,12 @@ import {
   type AssistWorldOptions,
   DATABASES,
   edit,
-  startAssistWorld,
   until,
 } from './assist-world.suite.ts'
+import { onboardedWorlds } from './onboarded-worlds.suite.ts'
 import { DRAFT_KEY_HEADER } from './reply.ts'
 
-let world: AssistWorld | undefined
-afterEach(async () => {
-  await world?.close()
-  world = undefined
-})
-
-async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
-  world = await startAssistWorld(options)
-  await world.onboard()
-  await world.settled()
-  return world
-}
+const begun = onboardedWorlds()
 
 async function drafted(options: AssistWorldOptions = {}): Promise<{ w: AssistWorld; thread: string }> {
   const w = await begun(options)

@@ -1,32 +1,16 @@
 /** What the user says about their mail is learned from, and what they take back is not. */
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { SERVICE } from './account.ts'
 import { correctCategory, undoEvent } from './actions.ts'
 import { changeExample, dropExample, getExamples } from './api/rules.ts'
 import type { ExampleView } from './api/schemas.ts'
-import {
-  ANN,
-  type AssistWorld,
-  type AssistWorldOptions,
-  bySubject,
-  startAssistWorld,
-} from './assist-world.suite.ts'
+import { ANN, bySubject } from './assist-world.suite.ts'
 import type { Category } from './contract.ts'
 import { deleteExample } from './learning.ts'
+import { onboardedWorlds } from './onboarded-worlds.suite.ts'
 
-let world: AssistWorld | undefined
-afterEach(async () => {
-  await world?.close()
-  world = undefined
-})
-
-async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
-  world = await startAssistWorld(options)
-  await world.onboard()
-  await world.settled()
-  return world
-}
+const begun = onboardedWorlds()
 
 describe('what the assistant learns from', () => {
   const CORRECTED = 14

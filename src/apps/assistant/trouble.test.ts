@@ -1,33 +1,17 @@
 /** Models that are down, over their budget or talk nonsense; histories that expire; pushes that come early; agents. */
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { accountSettings, streamOf } from './account.ts'
 import { orderDraft, requestSync, switchAccount } from './actions.ts'
-import {
-  ANN,
-  type AssistWorld,
-  type AssistWorldOptions,
-  bodyOf,
-  startAssistWorld,
-} from './assist-world.suite.ts'
+import { ANN, type AssistWorld, type AssistWorldOptions, bodyOf } from './assist-world.suite.ts'
 import { briefingOf } from './briefing.ts'
 import { settingsFromToml, settingsToToml } from './config-import.ts'
 import { createRule, replayRule } from './learning.ts'
+import { onboardedWorlds } from './onboarded-worlds.suite.ts'
 import { assistStatus, lookAtAssist, undraftedText } from './status.ts'
 import { isLaterHistory } from './store/accounts.ts'
 
-let world: AssistWorld | undefined
-afterEach(async () => {
-  await world?.close()
-  world = undefined
-})
-
-async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
-  world = await startAssistWorld(options)
-  await world.onboard()
-  await world.settled()
-  return world
-}
+const begun = onboardedWorlds()
 
 const signal = new AbortController().signal
 

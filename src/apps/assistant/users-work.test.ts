@@ -1,6 +1,6 @@
 /** What the user wrote, attached, sent or marked is theirs: nothing of it is taken away, overwritten or paid for twice. */
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { SimOptions } from '../../sim/start.ts'
 import {
   correctCategory,
@@ -11,27 +11,10 @@ import {
   requestSync,
   undoEvent,
 } from './actions.ts'
-import {
-  ANN,
-  type AssistWorld,
-  type AssistWorldOptions,
-  edit,
-  startAssistWorld,
-  until,
-} from './assist-world.suite.ts'
+import { ANN, type AssistWorld, type AssistWorldOptions, edit, until } from './assist-world.suite.ts'
+import { onboardedWorlds } from './onboarded-worlds.suite.ts'
 
-let world: AssistWorld | undefined
-afterEach(async () => {
-  await world?.close()
-  world = undefined
-})
-
-async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
-  world = await startAssistWorld(options)
-  await world.onboard()
-  await world.settled()
-  return world
-}
+const begun = onboardedWorlds()
 
 async function drafted(options: AssistWorldOptions = {}): Promise<{ w: AssistWorld; thread: string }> {
   const w = await begun(options)
